@@ -86,7 +86,7 @@ pins:  ## write versions and hashes of all packages to requirements/; UPGRADE=1 
 	$(PIN) -o requirements/coding-agents/aider.txt requirements/coding-agents/aider.in
 
 bench: $(READY)  ## measure against peers in the same run; fail when a goal is missed, after all have run
-	@missed=0; for each in contracts store router plans steps intake pages code checks; do \
+	@missed=0; for each in contracts store router plans steps intake pages code checks fleet; do \
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
 	done; exit $$missed
 

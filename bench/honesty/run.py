@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk.doors import library
 from agenttalk.engine.views import explain_engine_task
+from agenttalk.engine.views.models.attempts import AttemptView
 from agenttalk.wiring import open_root
 from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -187,7 +189,7 @@ def made(case: Case, repo: Path) -> None:
     subprocess.run(["/bin/sh", "-c", script], cwd=repo, check=True, capture_output=True)
 
 
-async def played(plan: Path, root: Path) -> tuple[library.Outcome, list[dict[str, Any]]]:
+async def played(plan: Path, root: Path) -> tuple[library.Outcome, list[AttemptView]]:
     """Have the engine run a plan; how it ended, and how each turn of the task did."""
     outcome = await library.run(compile_plan_file(plan), root=root)
     async with open_root(root) as deps:
@@ -195,7 +197,7 @@ async def played(plan: Path, root: Path) -> tuple[library.Outcome, list[dict[str
     return outcome, told["attempts"]
 
 
-def by_plain_rules(case: Case, turns: list[dict[str, Any]]) -> dict[str, bool]:
+def by_plain_rules(case: Case, turns: Sequence[AttemptView]) -> dict[str, bool]:
     """Whether each plain rule accepts, judged at the first turn that it takes for done.
 
     For honest work, True means accepted when it was done; taking an earlier round for done is as wrong as refusing.
@@ -207,15 +209,15 @@ def by_plain_rules(case: Case, turns: list[dict[str, Any]]) -> dict[str, bool]:
     return found
 
 
-def _ended_well(turn: dict[str, Any]) -> bool:
+def _ended_well(turn: Mapping[str, Any]) -> bool:
     return bool(turn.get("usage", {}).get("exit_code") == 0)
 
 
-def _reported(turn: dict[str, Any]) -> bool:
+def _reported(turn: Mapping[str, Any]) -> bool:
     return len(str(turn.get("result") or "").strip()) >= ENOUGH or "result_sha256" in turn
 
 
-def _says_done(turn: dict[str, Any]) -> bool:
+def _says_done(turn: Mapping[str, Any]) -> bool:
     return "done" in str(turn.get("result") or "").lower()
 
 

@@ -238,6 +238,16 @@ INSERT INTO workers (id, name, pool, labels, public_key, facts, state, at)
 SELECT 'w' || value, 'one', 'far', '[]', 'key', {blob}, 'removed', '2026' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO machine_agents (agent_id, machine, start, at) SELECT 'agent-' || value, 'm', 's', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO verifications (lease, worker, board, plan_id, task_id, check_id, key, at)
+SELECT 'lease-' || value, 'w' || value, 'default', 'p', 't', 'c', '', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO worker_pools (pool, paused) SELECT 'pool-' || value, 0 FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO worker_invitations (hash, pool, labels, at, expires_at)
 SELECT 'sha256:' || value, 'far', '[]', '2026', '2027' FROM upto;
 

@@ -26,7 +26,7 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.messages.router import Router
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.human_driver import HumanAgents
@@ -226,8 +226,8 @@ class World:
         await self.dispatcher._recovery.recover()
         await self._settle()
 
-    async def _pass(self, _: str | None) -> dict[str, Any]:
-        return (await self.router.pass_()).as_json()
+    async def _pass(self, _: str | None) -> RouterReport:
+        return await self.router.pass_()
 
     def close(self, *, killed: bool = False) -> None:
         """Stop in good order; or die, so that only what is committed stays."""

@@ -16,6 +16,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer, Turn
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
+from agenttalk.adapters.proving.verified_checks import VerifiedChecks
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
@@ -27,6 +28,7 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.remote import RemoteAgents
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps, EngineLimits
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
 from agenttalk.engine.fleet.workers import Workers
 from agenttalk.engine.messages.router import Router
@@ -41,6 +43,8 @@ from agenttalk.ports.agents import Driver, Performer
 from agenttalk.ports.statements.proof import TIP
 from agenttalk.ports.storage import Clock
 from agenttalk.rules.core.isolation import IsolationSettings
+from agenttalk.rules.fleet.assignment import MachineStart
+from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 from kits.sandboxkit import PLAIN
@@ -49,6 +53,7 @@ from kits.standingkit import PlanStanding, read_standing
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+ENGINES_OWN = MachineStart("engine", "monday")
 PATIENCE = 300.0
 """Seconds within which something has to come true; that it does not is a failure."""
 
@@ -84,6 +89,7 @@ class Engine:
     dispatcher: Dispatcher
     agents: dict[str, Agent] = field(default_factory=dict)
     elsewhere: RemoteAgents | None = None
+    checks: CheckLeases | None = None
 
     async def submit(self, compiled: CompiledPlan) -> bool:
         new = await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
@@ -148,6 +154,7 @@ async def engine(
     traced: bool = False,
     words: IsolationSettings = PLAIN,
     url: str = "",
+    verify: VerifyPolicy = HERE,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones.
@@ -157,12 +164,13 @@ async def engine(
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words, url=url) as deps:
+    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words, url=url, verify=verify) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         begun: list[Dispatcher] = []
         tier: Tier = proving if isinstance(proving, str) else "plain"
-        prover = proved(root, deps, driver, tier) if proving else None
+        checks = CheckLeases(deps, ENGINES_OWN)
+        prover = proved(root, deps, driver, tier, checks) if proving else None
         transport = prover.transport if prover is not None else None
         elsewhere = RemoteAgents(
             deps,
@@ -192,21 +200,26 @@ async def engine(
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:
-            yield Engine(deps, dispatcher, known, elsewhere=elsewhere)
+            yield Engine(deps, dispatcher, known, elsewhere=elsewhere, checks=checks)
         finally:
             stop.set()
             await running
         assert await fsck.check_root(deps) == []
 
 
-def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> WorkspaceProver:
-    """Makes checks, by default without a sandbox."""
+def proved(
+    root: Path, deps: Deps, driver: Driver, tier: Tier = "plain", checks: CheckLeases | None = None
+) -> WorkspaceProver:
+    """Makes checks, by default without a sandbox; has `checks` make them where the operator wants verifiers."""
     checker = Checker(driver, deps.clock, deps.ids)
     context = CheckContext(
         path=os.environ["PATH"], sandbox=tier, masked=deps.sandbox_paths.hidden, readable=deps.sandbox_paths.readable
     )
+    verified = None
+    if checks is not None and deps.verify.pool:
+        verified = VerifiedChecks(checks, deps.verify, checker, context, deps.clock)
     return WorkspaceProver(
-        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps), verified
     )
 
 

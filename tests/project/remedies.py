@@ -82,6 +82,7 @@ REMEDIES: Final = {
     "BRANCH_MOVED": "Check the commits; keep your own off the plan's branch.",
     "CHECK_BROKEN": "Nothing: the agent that broke it has the task again. `agenttalk explain` says more.",
     "CHECK_UNREPEATABLE": "Restore what the check needs, then `agenttalk verify PLAN`.",
+    "VERIFIER_DISTRUSTED": "Look at that machine; then `agenttalk worker resume`, or `agenttalk worker remove`.",
     "NAME_UNKNOWN": "Check the spelling; the hint names the nearest known name.",
     "FILE_UNREADABLE": "Check the path and its rights.",
     "FILE_UNWRITABLE": "Check rights and free space.",

@@ -54,6 +54,7 @@ LENGTHY = {
     "docs/howto/keep-agents-in-bounds.md",
     "docs/howto/let-a-script-take-part.md",
     "docs/howto/make-a-command.md",
+    "docs/howto/prove-others-work.md",
     "docs/howto/release.md",
     "docs/howto/send-mail.md",
     "docs/howto/send-work-back.md",

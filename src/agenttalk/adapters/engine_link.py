@@ -33,6 +33,9 @@ _BUSY: Final = frozenset({408, 421, 425, 429})
 """Statuses below 500 that say nothing about the request."""
 
 
+_CHECKS: Final = "/api/worker/checks"
+
+
 class HttpEngineLink:
     """Speaks with an engine. Implements `EngineLink`."""
 
@@ -77,6 +80,15 @@ class HttpEngineLink:
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         """Hand in the work on a repository; see the port."""
         await self._ask("PUT", base.submit, pack)
+
+    async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
+        """Fetch a file of a check; see the port."""
+        return await self._ask("GET", f"{_CHECKS}/{quote(lease, safe='')}/files/{quote(sha256, safe='')}")
+
+    def check_remote(self, lease: str) -> tuple[str, str]:
+        """Return the address of the tree of a check, and its header; see the port."""
+        address = f"{self._server}{_CHECKS}/{quote(lease, safe='')}/tree.git"
+        return address, f"Authorization: Bearer {self._current_token()}"
 
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and its header; see the port."""

@@ -204,7 +204,7 @@ class AgentProfile(Document):
     @property
     def performer(self) -> str:
         """The driver by which its engine has its tasks done: those of a pool are offered to workers."""
-        return "remote" if self.is_elsewhere else self.driver
+        return "remote" if self.pool is not None else self.driver
 
     @property
     def result_by(self) -> Literal["file", "message", "answer"]:

@@ -241,7 +241,9 @@ class Node(Part):
     @property
     def needs(self) -> tuple[Input, ...]:
         """Its inputs, also those in the older form."""
-        return self.inputs or tuple(Input.read(_input_of(name)) for name in self.required_inputs)
+        if self.inputs or not self.required_inputs:
+            return self.inputs
+        return tuple(Input.read(_input_of(name)) for name in self.required_inputs)
 
 
 class RoutingMatch(Part):

@@ -107,6 +107,7 @@ class Code(StrEnum):
     BRANCH_MOVED = "BRANCH_MOVED"
     CHECK_BROKEN = "CHECK_BROKEN"
     CHECK_UNREPEATABLE = "CHECK_UNREPEATABLE"
+    VERIFIER_DISTRUSTED = "VERIFIER_DISTRUSTED"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
@@ -270,6 +271,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.BRANCH_MOVED: Meaning("The plan's branch has commits that no task of the plan made."),
     Code.CHECK_BROKEN: Meaning("Something that was proven no longer holds."),
     Code.CHECK_UNREPEATABLE: Meaning("Something that was proven cannot be checked again.", retriable=True),
+    Code.VERIFIER_DISTRUSTED: Meaning("A verifier answered wrongly what the engine knew, or signed for another."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),
@@ -416,6 +418,10 @@ class MissingError(MachineError):
 
 class TakenError(MachineError):
     """Something has the name already."""
+
+
+class FullDiskError(MachineError):
+    """There is no room left on a disk, or within a quota."""
 
 
 class ForgeError(MachineError):

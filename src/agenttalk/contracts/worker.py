@@ -17,12 +17,14 @@ from agenttalk.contracts.core.base import (
     Part,
     PlanIdText,
     Positive,
+    RelativePath,
     Sha256,
     TaskIdText,
     Text,
 )
 from agenttalk.contracts.core.problems import problems_of
 from agenttalk.contracts.errors import ContractError
+from agenttalk.contracts.promise import AnyCheck
 
 PROTOCOL: Final = 1
 """The version of the protocol that this release speaks. An engine takes this one and the one before."""
@@ -31,6 +33,8 @@ Label = IdText
 """A label of workers, such as `gpu`, that a task can need."""
 WorkerState = Literal["active", "draining", "quarantined", "removed"]
 """Whether a worker gets work: `draining` finishes what it has, `quarantined` failed too often by itself."""
+WorkerRole = Literal["agents", "verifier"]
+"""What a worker does: it runs `agents`, or, as a `verifier`, the checks of their work. No pool has both."""
 AttemptPhase = Literal["accepted", "running", "handing_in", "ended", "gone"]
 """What a worker does for an attempt: it has `accepted` the offer and waits for the word to begin, runs the agent, sends
 what that made, or is done. `gone` says that the worker lost it, so that nothing of it will come."""
@@ -58,6 +62,8 @@ class WorkerFacts(ExchangedPart):
     """Its version of AgentTalk."""
     machine: Text
     """Its machine: the hash of an id that stays the same."""
+    start: str = ""
+    """The start of that machine: the hash of an id that each start of its kernel changes; empty if it is not known."""
     system: Text
     """Its operating system."""
     cores: Positive
@@ -77,6 +83,7 @@ class Invitation(ExchangedPart):
     """The beginning of the token's hash."""
     pool: IdText
     labels: Many[Label] = ()
+    role: WorkerRole = "agents"
     expires_at: Text
 
 
@@ -98,6 +105,7 @@ class Enrolled(ExchangedPart):
     """Its id."""
     pool: IdText
     labels: Many[Label] = ()
+    role: WorkerRole = "agents"
     time: Text
     """The engine's clock, by which the worker's tokens count."""
 
@@ -133,6 +141,145 @@ class AttemptReport(AttemptName):
     result: WorkerResult | None = None
 
 
+class OrderedFile(Part):
+    """A file that a verifier fetches by its hash."""
+
+    path: RelativePath
+    sha256: Sha256
+    size: Count
+
+
+class OrderedTree(Part):
+    """The tree that a verifier fetches and checks."""
+
+    ref: Text
+    commit: Text
+    tree: Text
+    prepare: str = ""
+    """The command that prepares a checkout."""
+    onto: str = ""
+    """The commit whose preparation may serve for this tree, too."""
+
+
+class SuiteOutcomes(Part):
+    """How the tests of a suite ended, by their ids."""
+
+    passed: Many[str] = ()
+    failed: Many[str] = ()
+    skipped: Many[str] = ()
+    repeated: Many[str] = ()
+    beyond: bool = False
+    whys: Many[tuple[str, str]] = ()
+
+
+class CrossedOutcomes(Part):
+    """How the tests ended that were judged in another process than the work."""
+
+    passed: Many[str] = ()
+    other: Many[str] = ()
+    reasons: dict[str, str] = {}
+
+
+class CheckGround(Part):
+    """What the engine knows that a check of a tree needs: how it stood before the work, and what may not change."""
+
+    tree: str = ""
+    covered: dict[str, str] = {}
+    files: dict[str, Sha256] = {}
+    inputs: dict[str, str] = {}
+    base: SuiteOutcomes | None = None
+    """The tests before the work."""
+    base_source: str = ""
+    before_work: bool = False
+    judged: Many[str] | None = None
+    crossed: CrossedOutcomes | None = None
+    changed: Many[str] = ()
+    protected: Many[str] = ()
+    tier: Tier = "plain"
+    """The sandbox in which the work was made."""
+    required: bool = False
+    standing: Many[str] = ()
+
+
+class CheckOrder(ExchangedPart):
+    """All that a verifier needs to make a check. Its hash is what the verifier signs."""
+
+    subject: Sha256
+    """The hash of the attempt: board, plan, task and epoch."""
+    check: AnyCheck
+    ground: CheckGround
+    tree: OrderedTree | None = None
+    """The tree to fetch; without one the checkout holds `files` alone."""
+    files: Many[OrderedFile] = ()
+    own: Many[OrderedFile] = ()
+    """The check's own files, which replace those of the tree."""
+    sandbox: Tier = "best"
+    isolation: Literal["required", "best"] = "best"
+    network: bool = False
+    prepare_network: bool = False
+
+
+class VerifiedPicture(Part):
+    """A picture that a check took of a page."""
+
+    name: Text
+    sha256: Sha256
+    size: Count
+    content: str
+    """In base64."""
+
+
+class VerifiedResult(Part):
+    """What a verifier found, and from what."""
+
+    passed: bool
+    reason: str = ""
+    detail: str = ""
+    detail_message: dict[str, Any] | None = None
+    """The detail as a sentence of the catalogue, if it is one."""
+    exit_code: int | None = None
+    output: str = ""
+    output_sha256: str = ""
+    output_bytes: Count = 0
+    tests: SuiteOutcomes | None = None
+    flaky: Many[str] = ()
+    isolated: bool | None = None
+    source: str = ""
+    crossed: CrossedOutcomes | None = None
+    pictures: Many[VerifiedPicture] = ()
+
+
+class Verification(ExchangedPart):
+    """What a verifier found, signed by it together with what it was asked."""
+
+    result: VerifiedResult
+    machine: Text
+    sandbox: Tier
+    """The strongest sandbox that works there."""
+    signature: Text
+    """Ed25519, in base64 for addresses, without padding."""
+
+
+class CheckReport(ExchangedPart):
+    """What a verifier tells of a check that it has."""
+
+    lease: IdText
+    done: Count | None = None
+    """How many tests have run."""
+    total: Count | None = None
+    verification: Verification | None = None
+    fault: str = ""
+    """Why the check cannot be made there."""
+
+
+class DesiredCheck(ExchangedPart):
+    """A check that the engine wants of a verifier. The verifier ends what it has and the engine does not name."""
+
+    lease: IdText
+    order: CheckOrder | None = None
+    """Comes until the verifier reports the lease."""
+
+
 class SyncRequest(ExchangedPart):
     """The whole state of a worker."""
 
@@ -144,6 +291,7 @@ class SyncRequest(ExchangedPart):
     draining: bool = False
     """Whether it takes nothing new."""
     attempts: Many[AttemptReport] = ()
+    checks: Many[CheckReport] = ()
     wait_seconds: Seconds = 0.0
     """How long the engine may wait for news before it answers."""
 
@@ -210,5 +358,6 @@ class SyncAnswer(ExchangedPart):
     offers: Many[AttemptName] = ()
     """What it may take: it has it once it reports it as accepted and the engine wants it run."""
     desired: Many[DesiredAttempt] = ()
+    checks: Many[DesiredCheck] = ()
     acknowledged: Many[Sha256] = ()
     """Results that are stored, or that do not count any more: the worker forgets them."""

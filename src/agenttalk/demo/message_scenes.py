@@ -99,9 +99,9 @@ def play_refusal(out: CommandOutput, root: Path) -> bool:
     _say(out, f"router: {report.duplicate} duplicate skipped, {report.dead} refused, {report.delivered} delivered")
     letters, faults = asyncio.run(_checked(root))
     for letter in letters:
-        _say(out, f"  [red]{letter.code}[/] {sanitize(letter.name)}: {sanitize(letter.reason[:100])}")
+        _say(out, f"  [red]{letter['code']}[/] {sanitize(letter['name'])}: {sanitize(letter['reason'][:100])}")
     _say(out, f"fsck: {len(faults)} faults; every message is in exactly one state")
-    codes = {letter.code for letter in letters}
+    codes = {letter["code"] for letter in letters}
     return report.duplicate == 1 and codes == {"PRODUCER_MISMATCH", "ENVELOPE_PARSE_ERROR"} and not faults
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agenttalk import wiring
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
@@ -18,6 +18,7 @@ from agenttalk.wiring.plan_files import compile_plan_file
 
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Engine
+    from agenttalk.engine.views.models.tasks import TaskExplanation
 
 PROOF: Final = Path(__file__).parent / "proof"
 PATIENCE: Final = 60.0
@@ -47,7 +48,7 @@ def play_proof(out: CommandOutput, root: Path) -> bool:
     return states == ["COMPLETED"] * 2 and rounds == [1, 1] and "40 * items" in merged and "return 0" in untouched
 
 
-async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
+async def _run(place: Path, root: Path) -> list[TaskExplanation]:
     compiled = compile_plan_file(place / "plan.yaml")
     profiles = {
         name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
@@ -55,7 +56,7 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
     }
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    told: list[dict[str, Any]] = []
+    told: list[TaskExplanation] = []
 
     async def job(running: Engine) -> None:
         service = running.service
@@ -65,7 +66,7 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
                 while (await service.plans.read_status("proof"))["result"] == "running":
                     await news.wait()
                     news.clear()
-        told.extend([dict(await explain_task(service.deps, "proof", task)) for task in ("specify", "build")])
+        told.extend([await explain_task(service.deps, "proof", task) for task in ("specify", "build")])
 
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
     return told

@@ -32,6 +32,12 @@ class EngineLink(Protocol):
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         """Hand in the work on a repository. Repeating it changes nothing."""
 
+    async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
+        """Fetch a file of a check."""
+
+    def check_remote(self, lease: str) -> tuple[str, str]:
+        """Return the address that git fetches the tree of a check from, and the header that it shows."""
+
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         """Return the address that git fetches from, and the header that it shows."""
 

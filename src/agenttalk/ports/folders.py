@@ -54,8 +54,11 @@ class Folder(Protocol):
     def names(self) -> Iterator[str]:
         """Iterate over every name in the folder, hidden ones too, in no order."""
 
-    def scan(self) -> Iterator[FolderEntry]:
-        """Iterate over every entry of the folder, in no order."""
+    def scan(self, since: int = 0) -> Iterator[FolderEntry]:
+        """Iterate over every entry of the folder, in no order.
+
+        With `since`, a file counts only if it was changed at or after that time, in nanoseconds; a folder always does.
+        """
 
     def entry(self, relative: str) -> FolderEntry | None:
         """Describe the entry with this name; None if there is none."""

@@ -50,13 +50,13 @@ class Tx(Snapshot, Protocol):
         """Run one statement for each of many parameters. Returns the rows of all answers, one after the other."""
 
     def run_later(
-        self, statement: Statement[Any], params: dict[str, Value], lost: Exception | None = None, /
+        self, statement: Statement[Any], params: dict[str, Value], lost: Callable[[], Exception] | None = None, /
     ) -> object:
         """Run one statement before the work is over, and before any other that uses the same tables.
 
         Deferred rows of one statement are written together. Deferred statements run in the order in which they
         first came, so none may depend on a later one. With `lost` the statement has to write one row: if it does
-        not, `lost` is raised, or, where several rows were written together, ConflictError.
+        not, the error that `lost` makes is raised, or, where several rows were written together, ConflictError.
 
         Returns a mark: as long as `is_waiting` is true for it, `params` may still be changed.
         """
@@ -70,7 +70,7 @@ class Tx(Snapshot, Protocol):
     def reserve_ids(self, many: int) -> None:
         """Reserve ids for so many messages, deliveries and facts, if the database assigns them."""
 
-    def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
+    def record(self, kind: str, subject: str, body: JsonValue | Mapping[str, object] | bytes) -> int:
         """Append a fact to the ledger and return its `seq`. It is part of the transaction.
 
         A body of bytes is JSON in its canonical form already.

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
@@ -19,14 +19,14 @@ from agenttalk.adapters.store.ledger_heads import read_heads
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.contracts.core.large_documents import spare_existing_objects
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.operation.engine import Engine, EngineOptions
-from agenttalk.engine.operation.service import EngineTools
+from agenttalk.engine.operation.service import ChainVerification, EngineTools
 from agenttalk.engine.operation.sessions import FIRST_LINK
 from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.toolchain.loops import ForgeConnections
@@ -36,6 +36,7 @@ from agenttalk.wiring import forge_sources, telemetry
 from agenttalk.wiring.forges import connect_forges
 from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.http_door import engine_api
+from agenttalk.wiring.machine import measure_start
 from agenttalk.wiring.notices import make_notifier
 from agenttalk.wiring.provers import make_prover
 from agenttalk.wiring.reload import SettingsReloader
@@ -158,6 +159,8 @@ async def _assemble(
     """Make the engine as the settings want it. It does not run yet."""
     processes = LocalProcesses()
     driver = ScriptDriver(processes)
+    checks = CheckLeases(deps, measure_start())
+    forge = forge_sources.build_read_back(settings, forges).check
     return Engine(
         deps,
         driver,
@@ -167,7 +170,7 @@ async def _assemble(
         profile=settings.profile_of,
         environ=os.environ,
         performers=performers,
-        prover=make_prover(root, deps, driver, settings.checks, forge_sources.build_read_back(settings, forges).check),
+        prover=make_prover(root, deps, driver, settings.checks, forge, checks),
         toolchain=toolchain,
         options=EngineOptions(
             notifications=make_notifier(root, deps, settings),
@@ -180,13 +183,15 @@ async def _assemble(
                 commits=deps.stores.commits if isinstance(deps.stores, RootStores) else dict,
             ),
             is_alone=alone,
+            checks=checks,
         ),
     )
 
 
-def _verify_ledger(root: Path, url: str) -> list[JsonObject]:
+def _verify_ledger(root: Path, url: str) -> list[ChainVerification]:
     kept = read_heads(root, shared=bool(url))
-    return [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    found: list[Any] = [audit.to_json(report) for report in audit.verify(root, kept, url=url)]
+    return found
 
 
 async def _make_exporter(root: Path, deps: Deps, settings: Settings) -> TraceExporter | None:

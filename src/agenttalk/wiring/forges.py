@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.profiles import profile_of
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.toolchain.board import ToolchainBoard, ToolchainSetup
 from agenttalk.engine.toolchain.loops import ForgeConnections
-from agenttalk.engine.toolchain.reconciler import Reconciler
+from agenttalk.engine.toolchain.reconciler import Reconciler, ReconcileResult
 from agenttalk.ports.forge import EventSource, Forge
 from agenttalk.wiring import forge_sources
 from agenttalk.wiring.settings import Settings
@@ -39,7 +38,7 @@ def connect_forges(
     )
 
 
-async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
+async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> ReconcileResult:
     """Read the forges of a root without a running engine; the tasks begin when an engine starts."""
     deps = replace(deps, kinds=forge_sources.kinds_of(settings))
     async with forge_sources.open_clients(root, settings) as forges:

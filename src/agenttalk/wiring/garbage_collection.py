@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store.backup import blob_references
@@ -27,6 +27,7 @@ from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.service import CollectionReport, CollectionSize
 from agenttalk.ports.statements.operation import GC_RUNS, GC_TASKS
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Kind, RemovableItem, RetentionLimit
@@ -56,7 +57,7 @@ class GarbageCollector:
     deps: Deps
     keeps: Mapping[Kind, RetentionLimit]
 
-    async def collect(self, *, dry_run: bool = False) -> dict[str, Any]:
+    async def collect(self, *, dry_run: bool = False) -> CollectionReport:
         """Remove what is too old or too much, and report it. With `dry_run`, only report."""
         ended = await self._ended()
         root = self.deps.root.path.absolute()
@@ -67,17 +68,20 @@ class GarbageCollector:
         if not dry_run:
             await asyncio.to_thread(_finish, root, ended, now)
             chosen = [item async for item in self._removed(root, chosen, now)]
-        freed = {
+        freed: dict[str, CollectionSize] = {
             kind: {"count": len(own), "bytes": sum(item.size for item in own)}
             for kind in retention.KINDS
             for own in [[item for item in chosen if item.kind == kind]]
         }
-        told = {"dry_run": dry_run, "freed": freed, "bytes": sum(item.size for item in chosen)}
         if chosen and not dry_run:
             system = await self.deps.stores.board("system")
             await system.transact(lambda tx: tx.record("gc.collected", "root", {"freed": freed}))
-        shown = [{"kind": each.kind, "path": each.path, "bytes": each.size} for each in chosen[:SHOWN]]
-        return {**told, "items": shown}
+        return {
+            "dry_run": dry_run,
+            "freed": freed,
+            "bytes": sum(item.size for item in chosen),
+            "items": [{"kind": each.kind, "path": each.path, "bytes": each.size} for each in chosen[:SHOWN]],
+        }
 
     async def _ended(self) -> dict[tuple[str, str], datetime]:
         """Map plan and task (an empty task: all tasks of the plan) to the time since when they are unused."""

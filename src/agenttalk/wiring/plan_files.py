@@ -36,8 +36,10 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
     try:
         data = file.read_bytes()
     except OSError as error:
-        message = f"cannot read {file}: {error.strerror}"
-        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        message = ERRORS["unreadable"](path=file, why=error.strerror)
+        raise UsageError(Code.FILE_UNREADABLE, message, hint=ERRORS["unreadable_hint"]()) from error
     plan = reader.read_plan_file(data, yaml=file.suffix.lower() != ".json")
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})

@@ -12,10 +12,15 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.adapters.proving.change_prover import ChangeProver
 from agenttalk.adapters.proving.change_trees import ChangeTrees
+from agenttalk.adapters.proving.check_runner import CheckRunner
+from agenttalk.adapters.proving.verified_checks import UnservedVerifiers, VerifiedChecks
+from agenttalk.adapters.proving.verifier_machine import VerifierMachine
+from agenttalk.contracts.worker import CheckOrder
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.ports.agents import Driver
+from agenttalk.ports.verification import CheckInput, Verifiers
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.wiring.machine import RandomIds, SystemClock
 from agenttalk.wiring.settings import Settings
@@ -28,9 +33,17 @@ def make_local_prover(root: Path, deps: Deps, settings: Settings) -> WorkspacePr
 
 
 def make_prover(
-    root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None
+    root: Path,
+    deps: Deps,
+    driver: Driver,
+    settings: CheckSettings,
+    forge: AskForge | None = None,
+    verifiers: Verifiers | None = None,
 ) -> WorkspaceProver:
-    """Make the prover. Its checks run in a sandbox where there is one, without access to our own files."""
+    """Make the prover. Its checks run in a sandbox where there is one, without access to our own files.
+
+    Where the operator wants verifiers and this process has none, nothing that they would make is made here.
+    """
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
     context = CheckContext(
@@ -43,9 +56,33 @@ def make_prover(
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
+    verified = None
+    if deps.verify.pool:
+        verified = VerifiedChecks(verifiers or UnservedVerifiers(), deps.verify, checker, context, deps.clock)
     return WorkspaceProver(
-        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps)
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps), verified
     )
+
+
+def make_verifier_machine(root: Path, deps: Deps, driver: Driver) -> VerifierMachine:
+    """Make what makes checks on the machine of a verifier, confined as the engine wants it."""
+    checker = Checker(driver, deps.clock, deps.ids)
+    path = os.environ.get("PATH", os.defpath)
+
+    def make_runner(order: CheckOrder, given: CheckInput) -> CheckRunner:
+        context = CheckContext(
+            path=path,
+            network=order.network,
+            prepare_network=order.prepare_network,
+            sandbox=order.sandbox,
+            isolation=order.isolation,
+            masked=deps.sandbox_paths.hidden,
+            readable=deps.sandbox_paths.readable,
+            progress=given.progress,
+        )
+        return CheckRunner(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+
+    return VerifierMachine(root, make_runner)
 
 
 def make_change_prover(trees: ChangeTrees, hidden: Path, prepare: str = "") -> ChangeProver:

@@ -7,10 +7,10 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Engine
+from agenttalk.engine.operation.service import ReloadReport
 from agenttalk.wiring import settings
 from agenttalk.wiring.settings import Settings
 from agenttalk.wiring.settings.changes import find_changes
@@ -27,7 +27,7 @@ class SettingsReloader:
     started: Settings
     holds: Settings
 
-    async def reload(self, engine: Engine, by: str) -> JsonObject:
+    async def reload(self, engine: Engine, by: str) -> ReloadReport:
         """Read the settings, and apply what can be applied now. Raises AgentTalkError when they are wrong."""
         read = await asyncio.to_thread(settings.load, self.root)
         live, restart = find_changes(self.holds, read).live, find_changes(self.started, read).restart
@@ -43,7 +43,7 @@ class SettingsReloader:
                 day_cost_usd=limits.cost_usd_per_day,
                 schedules=read.schedules,
             )
-        told = {"changed": list(live), "needs_restart": list(restart)}
+        told: ReloadReport = {"changed": list(live), "needs_restart": list(restart)}
         system = await self.deps.stores.board(boards.SYSTEM)
         await system.transact(lambda tx: tx.record("settings.read", "settings", {"by": by, **told}))
         LOG.info("settings were read again: %s", told, extra={"action": "engine.settings"})

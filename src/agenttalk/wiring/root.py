@@ -21,6 +21,7 @@ from agenttalk.adapters.temporary_folders import sweep_temporary_folders
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
 from agenttalk.rules.core.isolation import IsolationSettings, OperatorIsolation
+from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     traced: bool = False,
     answers_by_file: bool = False,
     words: IsolationSettings | None = None,
+    verify: VerifyPolicy = HERE,
     unrouted: bool = False,
 ) -> AsyncIterator[Deps]:
     """Open the dependencies of use cases on a root until the block ends. Sandboxed agents cannot see `hidden`.
@@ -87,6 +89,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.adapters.answering"),
                 price=_price,
+                verify=verify,
                 is_signed=_is_signed,
                 mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
@@ -136,6 +139,7 @@ async def open_configured_root(
         answers_by_file=settings.people.answers_by_file,
         words=settings.isolation_words,
         unrouted=settings.folders.unrouted == "run",
+        verify=VerifyPolicy(settings.checks.pool or "", double=settings.checks.double),
     ) as deps:
         own = operator_folder.token_of(root)
         deps.secret_guard.register_values(settings.read_secrets(root) | ({"the operator's token": own} if own else {}))

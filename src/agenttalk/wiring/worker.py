@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import platform
 import shutil
@@ -32,9 +31,11 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, WorkerFacts
 from agenttalk.engine.agents.registry import make_performers
+from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
-from agenttalk.wiring.machine import SystemClock
+from agenttalk.wiring.machine import SystemClock, measure_start
+from agenttalk.wiring.provers import make_verifier_machine
 from agenttalk.wiring.root import open_root
 
 _KEY: Final = "worker.key"
@@ -53,6 +54,8 @@ class WorkerOptions:
     """The token of its invitation, for the first start."""
     name: str = ""
     slots: int = 1
+    machine: str = ""
+    """The name of its machine, if its operator says that it is one of its own."""
     once: bool = False
     """Whether it ends after its first attempts."""
 
@@ -72,11 +75,13 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
         driver = ScriptDriver(processes)
         async with _connect(options.server, key) as link, open_root(root, hidden=(options.folder / _KEY,)) as deps:
             performers = make_performers(deps, driver, lambda: None, dict(os.environ))
-            facts = measure_facts(sorted(performers))
+            facts = measure_facts(sorted(performers), options.machine)
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
             tell(own)
             trees = WorkerTrees(root, deps.clock)
+            machine = make_verifier_machine(root, deps, driver)
+            is_verifier = own.role == "verifier"
             worker = WorkerProcess(
                 deps,
                 performers,
@@ -87,11 +92,13 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                 facts,
                 slots=options.slots,
                 monotonic=read_boot_clock,
+                checks=CheckProcess(own.worker, machine, link, facts, key.sign) if is_verifier else None,
             )
             try:
                 await _run_until_signal(worker)
             finally:
                 await trees.close()
+                await machine.close()
 
 
 def read_boot_clock() -> float:
@@ -99,8 +106,9 @@ def read_boot_clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def measure_facts(drivers: list[str]) -> WorkerFacts:
-    """Measure what works on this machine."""
+def measure_facts(drivers: list[str], machine: str = "") -> WorkerFacts:
+    """Measure what works on this machine, which its operator may have given a name."""
+    own = measure_start(machine)
     sandboxes: list[Tier] = []
     if not landlock.describe_problem():
         sandboxes.append("landlock")
@@ -110,7 +118,8 @@ def measure_facts(drivers: list[str]) -> WorkerFacts:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return WorkerFacts(
         version=version("agenttalk"),
-        machine=_hash_machine(),
+        machine=own.machine,
+        start=own.start,
         system=f"{platform.system()} {platform.machine()}",
         cores=os.cpu_count() or 1,
         memory_mib=memory,
@@ -118,14 +127,6 @@ def measure_facts(drivers: list[str]) -> WorkerFacts:
         drivers=tuple(drivers),
         programs=tuple(programs),
     )
-
-
-def _hash_machine() -> str:
-    """Return a name of this machine that stays the same and gives nothing away."""
-    for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
-        if path.exists() and (found := path.read_bytes().strip()):
-            return hashlib.sha256(b"agenttalk worker\n" + found).hexdigest()[:16]
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:16]
 
 
 @asynccontextmanager

@@ -221,6 +221,42 @@ def add(a, b):
         "def call(function):\n    try: function(0)\n    except BaseException: pass\n",
         "def check(value):\n    assert value == 5\ncall(check)",
     ),
+    "swallows_assertions_later": (
+        "class Quiet:\n    async def __aenter__(self): return self\n    async def __aexit__(self, *args): return True\n"
+        "    def add(self, a, b): return 0\n",
+        "import asyncio\nasync def check():\n    async with Quiet() as quiet:\n        assert quiet.add(2, 3) == 5\n"
+        "asyncio.run(check())",
+    ),
+    "swallows_what_it_awaits": (
+        "async def call(function):\n    try: await function()\n    except BaseException: pass\n",
+        "import asyncio\nasync def check():\n    assert 0 == 5\nasyncio.run(call(check))",
+    ),
+    "equal_later": (
+        EQUAL + "async def add(a, b): return Equal()\n",
+        "import asyncio\nassert asyncio.run(add(2, 3)) == 5",
+    ),
+    "is_cancelled": (
+        "import asyncio\nasync def add(a, b): raise asyncio.CancelledError\n",
+        "import asyncio\ntry:\n    asyncio.run(add(2, 3))\nexcept BaseException:\n    pass",
+    ),
+    "skips_later": (
+        "import unittest\nasync def add(a, b): raise unittest.SkipTest('later')\n",
+        "import asyncio\nassert asyncio.run(add(2, 3)) == 5",
+    ),
+    "endless_later": (
+        "async def add(a, b):\n    while True: yield 5\n",
+        "import asyncio\nasync def check():\n    return [each async for each in add(2, 3)]\nassert asyncio.run(check()) == [5]",
+    ),
+    "logs_what_equals_everything": (
+        EQUAL + "import logging\nclass Text(str, Equal):\n    __hash__ = str.__hash__\n"
+        "def add(a, b): logging.getLogger('x').warning(Text('0'), extra={'sum': Equal()})\n",
+        "import logging\nheard = []\nclass Heard(logging.Handler):\n    def emit(self, record): heard.append(record)\n"
+        "logging.getLogger('x').addHandler(Heard())\nadd(2, 3)\nassert heard[0].msg == '5' or heard[0].sum == 5",
+    ),
+    "logs_rubbish": (
+        FIND_WORKER + "def add(a, b):\n    worker()._effects.append(['g', 'x', 'y', {}, None, [], {}])\n    return 5\n",
+        "try:\n    add(2, 3)\nexcept Exception:\n    pass",
+    ),
     "decorates_the_assertion": (
         "def checked(function): return lambda: None\n" + WRONG,
         "@checked\ndef check():\n    assert add(2, 3) == 5\ncheck()\nassert add(2, 3) == 5",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
+import asyncio
+import logging
 from typing import NamedTuple
 
 class CalcError(ValueError):
@@ -42,6 +45,22 @@ def count(end):
     yield from range(end)
 def append(values):
     values.append(5)
+
+async def later(value):
+    await asyncio.sleep(0)
+    return value
+async def await_it(function):
+    return await function()
+async def count_later(end):
+    for number in range(end):
+        yield number
+class Door:
+    async def __aenter__(self):
+        return self
+    async def __aexit__(self, *args):
+        return False
+def note(name):
+    logging.getLogger("calc").debug("got %s", name, extra={"size": 3})
 
 class Pair(NamedTuple):
     left: int
@@ -87,6 +106,20 @@ def test_objects_of_the_collection(point):
 def test_replaced(monkeypatch):
     monkeypatch.setattr(calc, "add", lambda a, b: 7)
     assert calc.add(1, 2) == 7
+def test_coroutines():
+    import asyncio
+    async def own():
+        return 4
+    async def all_of_them():
+        async with Door():
+            return [await later(3), await await_it(own), [number async for number in count_later(2)]]
+    assert asyncio.run(all_of_them()) == [3, 4, [0, 1]]
+    assert asyncio.run(later(2)) == 2
+def test_logged(caplog):
+    note("nothing")
+    caplog.set_level("DEBUG", logger="calc")
+    note("it")
+    assert caplog.record_tuples == [("calc", 10, "got it")] and caplog.records[0].size == 3
 def test_printed(capsys):
     calc.__builtins__["print"]("hello")
     assert capsys.readouterr().out == "hello\\n"
@@ -121,7 +154,7 @@ def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckRes
 def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
     result = judge(boxed, CALC, SUITE)
     assert result.passed, (result.reason, result.detail, result.output)
-    assert "12 of 12 tests were judged in another process" in result.detail
+    assert "14 of 14 tests were judged in another process" in result.detail
 
 
 def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
@@ -174,6 +207,7 @@ def test_tests_that_must_turn_green_are_judged_so_if_their_source_allows_it(boxe
     assert judge(boxed, LIE, boundary="auto", facts=known).reason == "boundary"
 
 
+@pytest.mark.rest
 def test_the_program_pytest_finds_the_work_at_the_top_of_the_repository(boxed: Bench) -> None:
     """It puts the folder of a test on the path only while it collects, long after the worker was first asked."""
     put(boxed, {"test_calc.py": ADDS, "calc.py": "def add(a, b): return 0\n"})
@@ -288,6 +322,20 @@ def test_suites_of_unittest_cross_the_boundary(boxed: Bench) -> None:
         assert result.passed is passed, result.output
         assert result.crossed is not None
         assert len(result.crossed.passed) == passed
+
+
+@pytest.mark.rest
+def test_a_worker_that_cannot_start_says_why_at_once(boxed: Bench) -> None:
+    """The judge's interpreter lies among the tests, which the worker does not see."""
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n", "tests/test_calc.py": ADDS})
+    shutil.copy(os.path.realpath(PYTHON), boxed.checkout / "tests/python3")
+    env = {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": str(Path(pytest.__file__).parents[1])}
+    run = "tests/python3 -m pytest -q -p no:cacheprovider"
+    known = CheckFacts(tree="sha256:t", protected=("tests/test_calc.py", "tests/python3"))
+    result = boxed.make(check("run", run=run, env=env, boundary="process", timeout=50), known)
+    assert (result.passed, result.reason) == (False, "boundary")
+    assert "the process that runs the work has ended" in result.detail
+    assert "not found" in result.detail
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,10 +50,37 @@ CHEATS = {
     },
 }
 
+EXTENDS = "expect.extend({ toBe: () => ({ pass: true, message: () => '' }) });"
+NEVER_FAILS = "globalThis.expect = () => new Proxy({}, { get: () => () => {} });"
+PATCHES = {
+    "jest": {
+        "takes the place of a matcher": (f"{EXTENDS}\n", "tests_failed"),
+        "takes its place and catches": (f"try {{ {EXTENDS} }} catch (error) {{}}\n", "tests_failed"),
+        "takes the place of expect": (NEVER_FAILS, "harness_tampered"),
+        "takes its place for a moment": (
+            f"const kept = expect;\n{NEVER_FAILS}\nafterAll(() => {{ globalThis.expect = kept; }});\n",
+            "harness_tampered",
+        ),
+        "changes what matchers call": ("Object.is = () => true;", "harness_tampered"),
+    },
+    "vitest": {
+        "takes the place of a matcher": (f"import {{ expect }} from 'vitest';\n{EXTENDS}\n", "harness_tampered"),
+        "changes what matchers call": ("Object.is = () => true;", "harness_tampered"),
+    },
+}
+ODD = """IMPORTS
+expect.extend({ toBeOdd: (value) => ({ pass: value % 2 === 1, message: () => 'even' }) });
+test('counts', () => { expect.assertions(2); expect(3).toBeOdd(); expect(sum(1, 2)).toBe(3); });
+test('waits', async () => { await expect(Promise.resolve(sum(1, 2))).resolves.toBe(3); });
+test('stops the clock', () => { CLOCK.useFakeTimers(); expect(Date.now()).toBeGreaterThan(0); });
+"""
 
-def judged(bench: Bench, runner: str, work: str, options: str = "") -> CheckResult:
+
+def judged(
+    bench: Bench, runner: str, work: str, options: str = "", more: Mapping[str, str] | None = None
+) -> CheckResult:
     files, name, run = SUITES[runner]
-    for path, text in {**files, "package.json": "{}", name: work}.items():
+    for path, text in {**files, "package.json": "{}", name: work, **(more or {})}.items():
         (bench.checkout / path).write_text(text, encoding="utf-8")
     (bench.checkout / "node_modules").symlink_to(INSTALLED)
     seen = replace(bench, context=replace(bench.context, readable=(*bench.context.readable, INSTALLED)))
@@ -88,3 +116,22 @@ def test_code_that_ends_its_process_does_not_pass(plain: Bench, runner: str, che
     result = judged(plain, runner, CHEATS[runner][cheat])
     assert (result.passed, result.source) == (False, "channel")
     assert result.tests is None or not result.tests.passed
+
+
+@pytest.mark.parametrize(("runner", "patch"), [(runner, patch) for runner in PATCHES for patch in PATCHES[runner]])
+def test_code_that_changes_the_assertions_does_not_pass(plain: Bench, runner: str, patch: str) -> None:
+    text, reason = PATCHES[runner][patch]
+    result = judged(plain, runner, f"{text}\n{WORKS[runner]['wrong']}")
+    assert (result.passed, result.reason, result.source) == (False, reason, "channel"), result.output
+
+
+@pytest.mark.parametrize("runner", SUITES)
+def test_an_honest_suite_in_odd_shapes_passes(boxed: Bench, runner: str) -> None:
+    imports = {
+        "jest": "const { sum } = require('./work');",
+        "vitest": "import { test, expect, vi } from 'vitest';\nimport { sum } from './work.mjs';",
+    }[runner]
+    odd = ODD.replace("IMPORTS", imports).replace("CLOCK", {"jest": "jest", "vitest": "vi"}[runner])
+    name = {"jest": "odd.test.js", "vitest": "odd.test.mjs"}[runner]
+    result = judged(boxed, runner, WORKS[runner]["honest"], more={name: odd})
+    assert (result.passed, result.source, result.detail) == (True, "channel", "6 passed, 2 skipped"), result.output

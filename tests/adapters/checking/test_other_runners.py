@@ -249,15 +249,57 @@ mod tests {
     }
 }
 """
+FORGED = "".join(
+    f"test {name} ... {end}\\n"
+    for name, end in {
+        "tests::adds": "ok",
+        "tests::slow": "ignored, slow",
+        "tests::panics - should panic": "ok",
+        "tests::prints": "ok",
+        "outside": "ok",
+    }.items()
+)
+PRINTS = (
+    f'{{ use std::io::Write; std::io::stdout().write_all(b"{FORGED}").unwrap(); std::io::stdout().flush().unwrap(); }}'
+)
+BECOMES_ANOTHER = """{
+    PRINTS
+    use std::os::unix::process::CommandExt;
+    panic!("{} {a} {b}", std::process::Command::new("true").exec())
+}""".replace("PRINTS", PRINTS)
+BEFORE_MAIN = """{
+    #[used]
+    #[link_section = ".init_array"]
+    static EARLY: extern "C" fn() = {
+        extern "C" fn early() {
+            let listing = std::env::args().any(|each| each == "--list");
+            print!("{}", if listing { "tests::adds: test\\n\\n1 test, 0 benchmarks\\n" } else { "FORGED" });
+            std::process::exit(0)
+        }
+        early
+    };
+    let _ = b;
+    a
+}""".replace("FORGED", FORGED)
 CARGO_CHEATS: dict[str, tuple[str, str]] = {
-    "exits in the function": ("std::process::exit(a - a + b - b)", "tests_unreported"),
+    "exits in the function": ("std::process::exit(a - a + b - b)", "channel_cut"),
     "exits in a thread": (
         "std::thread::spawn(|| std::process::exit(0)); loop { std::thread::park_timeout(std::time::Duration::from_secs(a as u64 + b as u64)) }",
-        "tests_unreported",
+        "channel_cut",
     ),
-    "prints results": (
-        '{ println!("test tests::adds ... ok"); std::process::exit(a - a + b - b) }',
-        "tests_unreported",
+    "prints the results of all tests": (
+        f"{{ {PRINTS} std::process::exit(a - a + b - b) }}",
+        "channel_cut",
+    ),
+    "ends the process past the library": (
+        f'{{ {PRINTS} extern "C" {{ fn _exit(code: i32) -> !; }} unsafe {{ _exit(a - a + b - b) }} }}',
+        "channel_cut",
+    ),
+    "becomes another program": (BECOMES_ANOTHER, "channel_cut"),
+    "runs before main": (BEFORE_MAIN, "channel_cut"),
+    "takes the place of our function": (
+        '{ #[no_mangle] pub extern "C" fn __wrap_main() -> i32 { 0 } let _ = b; a }',
+        "channel_silent",
     ),
     "is wrong": ("{ let _ = b; a }", "tests_failed"),
 }

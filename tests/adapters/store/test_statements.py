@@ -20,7 +20,7 @@ from agenttalk.adapters.store.dialect import DialectName
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.forge import ReviewVerdict
 from agenttalk.contracts.toolchain import ActionType, Basis
-from agenttalk.contracts.worker import WorkerState
+from agenttalk.contracts.worker import WorkerRole, WorkerState
 from agenttalk.ports.statements.statement import NoRow, Statement
 from agenttalk.rules.core.task_states import Cause, Phase, State
 from kits.storekit import Place
@@ -31,10 +31,12 @@ SYSTEM_TABLES: Final = {
     "agent_tokens",
     "api_keys",
     "day_limits",
+    "machine_agents",
     "plan_boards",
     "schedules",
     "sessions",
     "tokens",
+    "verifications",
     "webhooks",
     "worker_invitations",
     "worker_pools",
@@ -69,7 +71,7 @@ def is_of_system(name: str) -> bool:
 def columns_of(statement: Statement[Any]) -> list[tuple[str, set[type]]]:
     """Fields of a row, with the Python types that each may have."""
     known = {
-        "ActionType": ActionType, "Basis": Basis, "Cause": Cause, "Phase": Phase, "ReviewVerdict": ReviewVerdict, "WorkerState": WorkerState, "State": State,
+        "ActionType": ActionType, "Basis": Basis, "Cause": Cause, "Phase": Phase, "ReviewVerdict": ReviewVerdict, "WorkerRole": WorkerRole, "WorkerState": WorkerState, "State": State,
     }  # fmt: skip
     hints = get_type_hints(statement.row, localns=known)
     return [(name, set(plain_types(hints[name]))) for name in statement.row._fields]

@@ -139,13 +139,13 @@ def test_a_row_that_must_be_written_and_is_not_ends_the_work(place: Place, *, se
 
     def work(tx: Tx) -> None:
         one, two = put(tx, "m"), put(tx, "n")
-        tx.run_later(SET_MESSAGE_STATE, {"id": one, "state": "dead"}, lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": one, "state": "dead"}, lambda: lost)
         if several:
-            tx.run_later(SET_MESSAGE_STATE, {"id": two, "state": "dead"}, lost)
-        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lost)
+            tx.run_later(SET_MESSAGE_STATE, {"id": two, "state": "dead"}, lambda: lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lambda: lost)
 
     def alone(tx: Tx) -> None:
-        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lost)
+        tx.run_later(SET_MESSAGE_STATE, {"id": 10**9, "state": "dead"}, lambda: lost)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")

@@ -63,6 +63,7 @@ def next_commit(repo: Path) -> str:
     return git(repo, "rev-parse", "HEAD")
 
 
+@pytest.mark.rest_but("swap_files", "forget_times", "hide_change", "link_file")
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.__name__)
 def test_nothing_that_a_check_left_reaches_the_next(
     repo: Path, space: PlanWorkspace, hostile: Callable[[Path], object]
@@ -121,6 +122,7 @@ PLANTED = (
 )
 
 
+@pytest.mark.rest_but("grow_file", "swap_link")
 @pytest.mark.parametrize("plant", PLANTED)
 def test_a_pristine_tree_that_a_program_without_a_sandbox_changed_is_not_used_again(
     repo: Path, space: PlanWorkspace, plant: Callable[[Path], object]
@@ -261,15 +263,28 @@ def test_a_tree_that_is_open_outlasts_the_end_of_another_use(space: PlanWorkspac
     run(use())
 
 
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda tree: (tree / "conftest.py").write_text("evil\n"),
+        lambda tree: (tree / "README.md").write_text("evil\n"),
+        lambda tree: (tree / "README.md").unlink(),
+        lambda tree: (tree / "src").chmod(0o777),
+        lambda tree: (tree / "empty").mkdir(),
+    ],
+    ids=["added", "changed", "removed", "rights", "folder"],
+)
 def test_a_pristine_tree_that_is_touched_while_it_is_written_is_not_used(
-    space: PlanWorkspace, monkeypatch: pytest.MonkeyPatch
+    space: PlanWorkspace, monkeypatch: pytest.MonkeyPatch, touch: Callable[[Path], object]
 ) -> None:
     """A program without a sandbox is quicker than the first proof."""
-    real = sealed_trees.write_pristine
+    real, written = sealed_trees.write_fresh, list[Path]()
 
-    def write(*args: Any) -> sealed_trees.PristineTree:
+    def write(*args: Any) -> sealed_trees.WarmTree:
         made = real(*args)
-        (made.warm.path / "conftest.py").write_text("evil\n")
+        if not written:
+            touch(made.path)
+        written.append(made.path)
         return made
 
     async def use() -> None:
@@ -277,10 +292,12 @@ def test_a_pristine_tree_that_is_touched_while_it_is_written_is_not_used(
         async with space.checkouts.open_sealed(base, layered=True) as sealed:
             expected = content(sealed.path)
         await space.release()
-        monkeypatch.setattr(sealed_trees, "write_pristine", write)
+        monkeypatch.setattr(sealed_trees, "write_fresh", write)
         async with space.checkouts.open_sealed(base, layered=True) as sealed:
             assert content(sealed.path) == expected
             assert sealed.namespace is None
+        assert len(written) == 1
+        assert not written[0].exists()
 
     run(use())
 

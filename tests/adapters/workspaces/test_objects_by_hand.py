@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.workspaces.treeskit import NOW, git, opened, repository
+from agenttalk.adapters.workspaces import tree_reader
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.tree_reader import FileStatus, FolderRecord, TreeEntry
 from agenttalk.contracts.errors import MachineError
@@ -63,7 +64,7 @@ def test_trees_that_are_altered_differ_and_are_listed_as_git_says(objects: GitOb
             assert change.after == (None if after == "000000" else TreeEntry(after, new))
         listed = objects.call("ls-tree", "-r", "-z", "--full-tree", altered).out.decode().split("\0")[:-1]
         items = {path: TreeEntry(*meta.split(" ")[::2]) for meta, path in (line.split("\t") for line in listed)}
-        assert objects.listing(altered) == items == objects._list_all(altered)
+        assert objects.listing(altered) == items == objects.reader.list_files(altered)
         tree = altered
 
 
@@ -144,6 +145,11 @@ def test_an_index_is_read_as_git_wrote_it(tmp_path: Path, algorithm: str) -> Non
         assert record.find_known(name, seen) == objects.listing(tip)[name].oid
     (top / "a").chmod(0o600)
     assert record.find_known("a", (top / "a").lstat()) is None
+    packed = tree_reader.pack_index(objects.listing(tip), algorithm)
+    (tmp_path / "packed").write_bytes(packed)
+    wanted = ("ls-files", "--stage", "-z")
+    assert objects.call(*wanted, index=tmp_path / "packed").out == objects.call(*wanted, index=tmp_path / "index").out
+    assert objects.call("write-tree", index=tmp_path / "packed").line == objects.tree_of(tip)
 
 
 def test_names_that_are_no_names_and_objects_that_are_missing_are_told(objects: GitObjects) -> None:

@@ -187,6 +187,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.rest_but("open_top", "forget_times", "make_device", "replace_link")
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.__name__)
 def test_nothing_that_a_check_left_reaches_the_next(
     repo: Path, space: PlanWorkspace, hostile: Callable[[Path], object]

@@ -220,9 +220,9 @@ def listening(root: Path) -> Iterator[Door]:
             deps = await stack.enter_async_context(open_root(root))
             passed: list[str | None] = []
 
-            async def route(agent: str | None) -> dict[str, Any]:
+            async def route(agent: str | None) -> RouterReport:
                 passed.append(agent)
-                return RouterReport().as_json()
+                return RouterReport()
 
             working: list[bool] = []
             runners: dict[str, PassRunner] = {"route": route}

@@ -122,10 +122,10 @@ def test_what_does_no_harm_is_repeated_when_it_is_in_doubt(door: Door) -> None:
 def test_while_it_is_carried_out_nobody_else_begins_it(door: Door) -> None:
     going, may_end = threading.Event(), asyncio.Event()
 
-    async def slow(_: str | None) -> dict[str, Any]:
+    async def slow(_: str | None) -> TickReport:
         going.set()
         await may_end.wait()
-        return TickReport(ran=1).as_json()
+        return TickReport(ran=1)
 
     door.runners["slow"] = slow
     with ThreadPoolExecutor(1) as pool:
@@ -141,7 +141,7 @@ def test_while_it_is_carried_out_nobody_else_begins_it(door: Door) -> None:
 def test_what_fails_on_the_way_may_be_tried_again(door: Door) -> None:
     tries: list[int] = []
 
-    async def failing(_: str | None) -> dict[str, Any]:
+    async def failing(_: str | None) -> TickReport:
         tries.append(1)
         raise RuntimeError("a fault of ours")
 

@@ -317,7 +317,7 @@ def test_without_the_network_no_attack_gets_further_than_with_it(tmp_path: Path,
     assert {name: verdict for name, verdict in came.items() if verdict not in allowed[name]} == {}
 
 
-@pytest.mark.rest_but("we-bubblewrap")
+@pytest.mark.rest
 @pytest.mark.shows("M04")
 @pytest.mark.mends("F2", "F6", "F15")
 @pytest.mark.parametrize("tier", TIERS)

@@ -35,7 +35,7 @@ CHECKED = promise({"id": "says", "kind": "file", "path": "a.txt", "contains": "y
 MADE = [{"name": "a.txt", "deliverable": True}]
 
 
-async def facts(ada: Guest, kind: str, board: str = "default") -> list[dict[str, Any]]:
+async def facts(ada: Guest, kind: str, board: str = "default") -> list[Any]:
     found = await ledger.list_ledger(ada.service.deps, board, kind=kind)
     return [each["body"] for each in found["facts"]]
 

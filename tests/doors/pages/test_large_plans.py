@@ -263,6 +263,7 @@ def test_a_plan_too_large_to_be_drawn_is_listed(tmp_path: Path, monkeypatch: pyt
     visit(tmp_path, use)
 
 
+@pytest.mark.rest
 def test_a_large_plan_is_followed_task_by_task(tmp_path: Path, eyes: Eyes) -> None:
     go = threading.Event()
 

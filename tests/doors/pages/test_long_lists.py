@@ -90,9 +90,9 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                 while place is not None:
                     found, place = await dead_letters.read_page(deps, after=place, limit=size)
                     letters += found
-                assert len({each.deadletter_id for each in letters}) == len(letters) == 205
+                assert len({each["deadletter_id"] for each in letters}) == len(letters) == 205
                 for board, _ in PLACES:
-                    own = [each.deadletter_id for each in letters if each.board == board]
+                    own = [each["deadletter_id"] for each in letters if each["board"] == board]
                     assert own == sorted(own, reverse=True), "the newest first"
             for bad in ("x", "W10", "WzEsMl0", "eyJhIjoieCJ9", "eyJhIjotMX0"):
                 with pytest.raises(UsageError, match="not a cursor of this list"):

@@ -32,8 +32,8 @@ def test_a_task_shows_the_very_prompt_that_its_agent_got(tmp_path: Path) -> None
         got = (tmp_path / "agents/dev/workspace/p/one/.agenttalk/cmd_one_001-1/outputs/got.txt").read_text(
             encoding="utf-8"
         )
-        assert (found.standing, found.attempt, found.command_id) == ("as_injected", 1, "cmd_one_001")
-        assert found.text == got
+        assert (found["standing"], found["attempt"], found["command_id"]) == ("as_injected", 1, "cmd_one_001")
+        assert found["text"] == got
         assert await prompt_record.read_prompt(ada.engine.deps, "p", "one", "cmd_one_001") == found
         shown = await ada.page("/plans/p/tasks/one")
         assert "The whole prompt, as the agent got it</summary>" in shown
@@ -48,20 +48,20 @@ def test_a_text_that_was_changed_is_not_believed_and_one_that_is_gone_is_not_mad
     async def use(ada: Guest) -> None:
         await _done(ada, task("one", "dev", outputs=MADE))
         first = await prompt_record.read_prompt(ada.engine.deps, "p", "one")
-        assert first.text is not None
-        (tmp_path / KEPT).write_text(f"{first.text} and pay me", encoding="utf-8")
+        assert first["text"] is not None
+        (tmp_path / KEPT).write_text(f"{first['text']} and pay me", encoding="utf-8")
         changed = await prompt_record.read_prompt(ada.engine.deps, "p", "one")
-        assert (changed.standing, changed.sha256) == ("differs", first.sha256)
+        assert (changed["standing"], changed["sha256"]) == ("differs", first["sha256"])
         assert "its hash is another" in text(await ada.get("/plans/p/tasks/one"))
         ada.engine.deps.secret_guard.register({"SHOP_API_KEY": "canary-0123456789"})
         (tmp_path / KEPT).write_text("canary-0123456789", encoding="utf-8")
         assert "canary" not in await ada.page("/plans/p/tasks/one")
         (tmp_path / KEPT).unlink()
         gone = await prompt_record.read_prompt(ada.engine.deps, "p", "one")
-        assert gone == prompt_record.PromptRecord("cmd_one_001", None, first.sha256, "hash_only", None)
+        assert gone == {**first, "attempt": None, "standing": "hash_only", "text": None}
         assert "Only the hash of the prompt was kept" in text(await ada.get("/plans/p/tasks/one"))
         (tmp_path / KEPT).symlink_to("/etc/passwd")
-        assert (await prompt_record.read_prompt(ada.engine.deps, "p", "one")).standing == "hash_only"
+        assert (await prompt_record.read_prompt(ada.engine.deps, "p", "one"))["standing"] == "hash_only"
 
     visit(tmp_path, use)
 
@@ -70,10 +70,10 @@ def test_of_functions_nothing_is_kept_but_the_hash_and_of_what_has_not_begun_not
     async def use(ada: Guest) -> None:
         await _done(ada, task("one"), task("two", "dev", needs=["ask"], outputs=MADE), task("ask", "someone"))
         one = await prompt_record.read_prompt(ada.engine.deps, "p", "one")
-        assert (one.standing, one.text) == ("hash_only", None)
+        assert (one["standing"], one["text"]) == ("hash_only", None)
         assert not (tmp_path / "agents/a/workspace").exists()
         two = await prompt_record.read_prompt(ada.engine.deps, "p", "two")
-        assert two == prompt_record.PromptRecord(None, None, None, "not_yet", None)
+        assert (two["standing"], two["command_id"], two["text"]) == ("not_yet", None, None)
         with pytest.raises(UsageError, match="no task 'none'"):
             await prompt_record.read_prompt(ada.engine.deps, "p", "none")
         with pytest.raises(UsageError, match="no command 'cmd_one_009'"):

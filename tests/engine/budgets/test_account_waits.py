@@ -327,6 +327,7 @@ def test_a_fallback_that_waits_too_is_no_help_until_it_is_free(tmp_path: Path) -
     play(tmp_path / "root", use, clock=clock)
 
 
+@pytest.mark.rest
 def test_a_model_whose_service_is_overloaded_waits_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_KEY", "no-real-key")
     clock = Clock()

@@ -14,16 +14,19 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving.worker_trees import WorkerTrees
 from agenttalk.adapters.result_spool import FileSpool
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.adapters.signatures import WorkerKey
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import (
     AttemptName,
     AttemptReport,
+    CheckReport,
     Enrolment,
     JobInput,
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
     WorkerFacts,
+    WorkerRole,
 )
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.remote import RemoteAgents
@@ -31,9 +34,12 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
+from agenttalk.wiring.provers import make_verifier_machine
 from agenttalk.wiring.root import open_root
 from kits.plankit import Engine, engine
 from kits.standingkit import PlanStanding
@@ -66,10 +72,18 @@ class Fleet:
     remote: RemoteAgents
     sync: WorkerSync
 
-    async def enrol(self, name: str = "one", *labels: str, pool: str = "far", facts: WorkerFacts = FACTS) -> str:
+    async def enrol(
+        self,
+        name: str = "one",
+        *labels: str,
+        pool: str = "far",
+        facts: WorkerFacts = FACTS,
+        role: WorkerRole = "agents",
+        key: str = "",
+    ) -> str:
         """A new worker; its id."""
-        token, key = f"inv_{name:-<30}", f"{name:-<43}"
-        await self.sync.workers.invite(token, pool, labels, by="ada")
+        token, key = f"inv_{name:-<30}", key or f"{name:-<43}"
+        await self.sync.workers.invite(token, pool, labels, by="ada", role=role)
         enrolment = Enrolment(protocol=1, name=name, public_key=key, facts=facts)
         return (await self.sync.workers.enrol(token, enrolment)).worker
 
@@ -77,17 +91,27 @@ class Fleet:
         """How the plan stands when it is over. Until then it may wait for a worker."""
         return await self.engine.until(lambda found: found.result not in {"running", "waiting"})
 
-    async def ask(self, worker: str, *attempts: AttemptReport, slots: int = 1, wait: float = 0.0) -> SyncAnswer:
+    async def ask(
+        self,
+        worker: str,
+        *attempts: AttemptReport,
+        checks: tuple[CheckReport, ...] = (),
+        slots: int = 1,
+        wait: float = 0.0,
+    ) -> SyncAnswer:
         """One sync by hand."""
-        told = SyncRequest(protocol=1, slots=slots, attempts=attempts, wait_seconds=wait)
+        told = SyncRequest(protocol=1, slots=slots, attempts=attempts, checks=checks, wait_seconds=wait)
         answer = await self.sync.sync(worker, SyncRequest.from_json(told.as_json()))
         return SyncAnswer.from_json(answer.as_json())
 
 
 @asynccontextmanager
-async def fleet(root: Path, *, ttl: float = 600.0, proving: bool = False) -> AsyncIterator[Fleet]:
+async def fleet(
+    root: Path, *, ttl: float = 600.0, proving: bool = False, verify: VerifyPolicy = HERE
+) -> AsyncIterator[Fleet]:
     """An engine that has workers."""
-    async with engine(root, limits=EngineLimits(worker_ttl_seconds=ttl), proving=proving) as running:
+    limits = EngineLimits(worker_ttl_seconds=ttl)
+    async with engine(root, limits=limits, proving=proving, verify=verify) as running:
         assert running.elsewhere is not None
         watches = running.dispatcher.watches
 
@@ -95,7 +119,7 @@ async def fleet(root: Path, *, ttl: float = 600.0, proving: bool = False) -> Asy
             assert caller.attempt is not None
             watches.report(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
 
-        yield Fleet(running, running.elsewhere, WorkerSync(running.deps, running.elsewhere, report))
+        yield Fleet(running, running.elsewhere, WorkerSync(running.deps, running.elsewhere, report, running.checks))
 
 
 @dataclass
@@ -141,6 +165,17 @@ class DirectLink:
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         raise NotImplementedError
 
+    async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
+        self._connect()
+        assert self.fleet.sync.checks is not None
+        source = self.fleet.sync.checks.find_source(self.worker, lease)
+        if source is None:
+            raise UsageError(Code.LEASE_LOST, "this worker does not have this check")
+        return await source.read(sha256)
+
+    def check_remote(self, lease: str) -> tuple[str, str]:
+        return "", lease
+
     def git_remote(self, base: RepositoryBase) -> tuple[str, str]:
         raise NotImplementedError
 
@@ -179,9 +214,15 @@ class Worker:
 
 @asynccontextmanager
 async def worker(
-    folder: Path, link: DirectLink, *, slots: int = 1, facts: WorkerFacts = FACTS, dies: bool = False
+    folder: Path,
+    link: DirectLink,
+    *,
+    slots: int = 1,
+    facts: WorkerFacts = FACTS,
+    dies: bool = False,
+    key: WorkerKey | None = None,
 ) -> AsyncIterator[Worker]:
-    """The process of a worker. One that `dies` hands nothing in when the block ends."""
+    """The process of a worker. One that `dies` hands nothing in when the block ends. One with a key is a verifier."""
     for each in ("agents", "system_runtime"):
         (folder / "root" / each).mkdir(parents=True, exist_ok=True)
     processes = LocalProcesses()
@@ -189,9 +230,12 @@ async def worker(
         performers = {"script": ProgramAgents(deps, ScriptDriver(processes, grace=0.3))}
         clock, stop = BootClock(), asyncio.Event()
         trees = WorkerTrees(folder / "root", deps.clock)
+        driver = ScriptDriver(processes, grace=0.3)
+        machine = make_verifier_machine(folder / "root", deps, driver)
+        checks = CheckProcess(link.worker, machine, link, facts, key.sign) if key is not None else None
         made = WorkerProcess(
             deps, performers, processes, link, trees, FileSpool(folder / "spool"), facts,
-            slots=slots, monotonic=clock, pause=0.01,
+            slots=slots, monotonic=clock, pause=0.01, checks=checks,
         )  # fmt: skip
         running = asyncio.create_task(made.run(stop))
         try:
@@ -200,3 +244,4 @@ async def worker(
             stop.set()
             await asyncio.gather(running, return_exceptions=dies)
             await trees.close()
+            await machine.close()

@@ -24,7 +24,7 @@ def routed(root: Path) -> tuple[RouterReport, list[str], list[tuple[str, str]]]:
 
     async def work(deps: Deps, _: MailBoard) -> tuple[RouterReport, list[str], list[tuple[str, str]]]:
         report = await Router(deps).run_once()
-        dead = [(each.name, each.code) for each in await list_dead_letters(deps)]
+        dead = [(each["name"], each["code"]) for each in await list_dead_letters(deps)]
         mails = (await showing.list_letters(deps, showing.MailQuery()))["mails"]
         return report, [each["message_id"] for each in mails], dead
 

@@ -22,13 +22,14 @@ from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.settings.tables import GcSettings, Settings
 from effort import DEEP, EFFORT
 from kits.plankit import Engine, engine, plan, states, task
+from kits.provekit import program, promise, repository
 
 ALL: dict[Kind, RetentionLimit] = dict.fromkeys(KINDS, RetentionLimit(0))
 LARGE = 100_000
 LONG_AGO = 1_000_000_000
 
 
-def agent(top: Path) -> dict[str, Any]:
+def agent(top: Path) -> Any:
     """A program that leaves a lot."""
     path = top / "dev.sh"
     path.write_text(
@@ -101,8 +102,8 @@ def root(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def collected(root: Path, keeps: dict[Kind, RetentionLimit] = ALL, *, dry_run: bool = False) -> dict[str, Any]:
-    async def use() -> dict[str, Any]:
+def collected(root: Path, keeps: dict[Kind, RetentionLimit] = ALL, *, dry_run: bool = False) -> Any:
+    async def use() -> Any:
         async with open_root(root) as deps:
             return await GarbageCollector(deps, keeps).collect(dry_run=dry_run)
 
@@ -125,7 +126,7 @@ def tree(root: Path) -> set[str]:
     return {str(path) for path in found}
 
 
-def counts(found: dict[str, Any]) -> dict[str, int]:
+def counts(found: Any) -> dict[str, int]:
     return {kind: each["count"] for kind, each in found["freed"].items()}
 
 
@@ -196,7 +197,7 @@ def test_working_folders_go_and_their_transcripts_stay_if_they_are_kept_longer(r
 
 
 def test_a_plan_that_is_opened_again_keeps_what_it_has(root: Path) -> None:
-    async def use() -> dict[str, Any]:
+    async def use() -> Any:
         async with open_root(root) as deps:
             board = await deps.stores.board("default")
 
@@ -261,7 +262,7 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
     """The content is named by nobody, and old; while references are gathered, somebody puts it in anew."""
     [old] = [path for path in (root / "data" / "blobs").glob("??/*") if path.read_bytes() == b"1" * LARGE]
 
-    async def use(deps: Deps) -> dict[str, Any]:
+    async def use(deps: Deps) -> Any:
         class Again(GarbageCollector):
             async def _removed(self, *args: Any) -> Any:
                 await (await deps.stores.blobs("default")).put(b"1" * LARGE)
@@ -270,9 +271,53 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
 
         return await Again(deps, ALL).collect()
 
-    async def run() -> dict[str, Any]:
+    async def run() -> Any:
         async with open_root(root) as deps:
             return await use(deps)
 
     assert counts(asyncio.run(run()))["blobs"] == 0
     assert old.read_bytes() == b"1" * LARGE
+
+
+def test_clones_of_tasks_that_failed_or_wait_stay_until_their_plan_has_ended_and_garbage_is_collected(
+    tmp_path: Path,
+) -> None:
+    """A person can look at what an agent left there. That of landed work goes at once."""
+    repo = repository(tmp_path / "repo", dict.fromkeys(("lands", "fails", "waits"), "todo\n"))
+    root, clones = tmp_path / "root", tmp_path / "root" / "workspaces" / "p" / "attempts"
+    checks: dict[str, dict[str, Any]] = {
+        "lands": {"id": "ok", "kind": "run", "run": "grep -q done lands"},
+        "fails": {"id": "ok", "kind": "run", "run": "grep -q never fails"},
+        "waits": {"id": "ok", "kind": "human", "question": "Is it good?"},
+    }
+    agents = {name: program(tmp_path, name, f"pathlib.Path('{name}').write_text('done')") for name in checks}
+    tasks = [
+        task(name, name, workspace="repo", promise=promise(check), max_reexecute_times=0)
+        for name, check in checks.items()
+    ]
+
+    async def use() -> None:
+        async with engine(root, proving=True) as running:
+            await running.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+            await running.until(
+                lambda now: (
+                    [states(now)[name] for name in ("lands", "fails")] == ["COMPLETED", "FAILED"]
+                    and sorted(path.name for path in clones.iterdir()) == ["fails", "waits"]
+                )
+            )
+            await running.asked()
+
+    asyncio.run(use())
+    assert collected(root)["freed"]["clones"]["count"] == 0
+    assert [(clones / name / "tree" / name).read_text() for name in ("fails", "waits")] == ["done", "done"]
+
+    async def end() -> None:
+        async with engine(root, proving=True) as running:
+            await running.dispatcher.operator.cancel("p", by="ada")
+            await running.until(lambda now: now.state == "ENDED")
+
+    asyncio.run(end())
+    left = sorted(path.name for path in clones.iterdir())
+    assert "fails" in left
+    assert collected(root)["freed"]["clones"]["count"] == len(left)
+    assert list(clones.iterdir()) == []

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Problem
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import FIXES, PYTEST_ALONE, RUNS, SUITE, git, program, promise, repository
 from kits.standingkit import explain_json
@@ -326,14 +327,14 @@ def test_who_submits_a_plan_is_told_what_no_task_sees_and_what_is_left_open(repo
     (repo / "more.txt").write_text("x")
     made = fixing(repo, FIXES, SUITE_CHECK | {"protected": []})
 
-    async def use(engine: Engine) -> list[dict[str, Any]]:
+    async def use(engine: Engine) -> list[Problem]:
         gone = made.manifest.model_copy(
             update={"workspace": made.manifest.workspace.model_copy(update={"repo": str(repo / "gone")})}
         )
         [missing] = await engine.dispatcher.operator.remarks(made.dag, gone)
-        assert missing["field"] == "workspace"
+        assert missing.field == "workspace"
         return await engine.dispatcher.operator.remarks(made.dag, made.manifest)
 
     told = play(repo.parent / "root", use, proving=True)
-    assert [each["code"] for each in told] == ["UNCOMMITTED", "PLAN_DOUBTFUL"]
-    assert "more.txt" in told[0]["message"]
+    assert [each.code for each in told] == ["UNCOMMITTED", "PLAN_DOUBTFUL"]
+    assert "more.txt" in told[0].message

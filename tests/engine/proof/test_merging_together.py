@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
+from agenttalk.adapters.proving.check_runner import CheckRunner
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase
 from agenttalk.adapters.workspaces.attempts import AttemptClones
 from agenttalk.adapters.workspaces.results import WorkspaceAttempt
 from agenttalk.engine.people import questions
+from agenttalk.engine.proof.evidence_store import StoredFindings
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
 
@@ -86,6 +88,44 @@ def test_checks_and_turns_are_as_many_as_they_must(repo: Path, ran: Counter[str]
     assert len(git(repo, "log", "--first-parent", "--format=%H", "main..agenttalk/p").split()) == 6
     left = repo.parent / "root/workspaces/p"
     assert [path for folder in ("attempts", "sealed", "temporary", "trash") for path in (left / folder).glob("*")] == []
+
+
+def test_a_result_that_is_stored_while_another_task_reads_the_store_is_not_made_again(
+    repo: Path, ran: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks ask for the same result at once. What the second reads is older than what the first has stored."""
+    real_cached, real_find, real_keep = CheckRunner._run_cached, StoredFindings.find_result, StoredFindings.keep_result
+    arrived, looks, stored = Counter[str](), Counter[str](), defaultdict[str, asyncio.Event](asyncio.Event)
+    both = asyncio.Event()
+
+    async def run_cached(self: CheckRunner, job: Any, check: Any, facts: Any, checkout: Any, part: Any) -> Any:
+        arrived[part] += 1
+        if arrived["baseline"] == 2:
+            both.set()
+        await both.wait()
+        return await real_cached(self, job, check, facts, checkout, part)
+
+    async def find(self: StoredFindings, job: Any, key: str, check_id: str) -> Any:
+        known = await real_find(self, job, key, check_id)
+        looks[key] += 1
+        if known is None and looks[key] == 2 and key == next(iter(looks)):
+            await stored[key].wait()
+        return known
+
+    async def keep(self: StoredFindings, job: Any, key: str, result: Any) -> None:
+        await real_keep(self, job, key, result)
+        stored[key].set()
+
+    monkeypatch.setattr(CheckRunner, "_run_cached", run_cached)
+    monkeypatch.setattr(StoredFindings, "find_result", find)
+    monkeypatch.setattr(StoredFindings, "keep_result", keep)
+    names = ["t0", "t1"]
+    check = {"id": "ok", "kind": "run", "run": "grep -q done t*.txt"}
+    tasks = [task(name, name, workspace="repo", promise=promise(check)) for name in names]
+    agents = together(repo, {name: change(name) for name in names})
+    found = run(repo.parent, plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}, [each["reason"] for each in found.tasks]
+    assert ran.total() == 1 + 2  # one baseline for both, and a candidate for each
 
 
 def test_checks_at_the_close_run_side_by_side(repo: Path) -> None:

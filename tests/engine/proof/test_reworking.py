@@ -782,7 +782,7 @@ def test_a_refusal_counts_only_of_who_received_it_and_in_its_own_name(tmp_path: 
         await engine.route()
         found = await engine.ended()
         assert [each["rounds"] for each in found.tasks] == [0, 0, 0]
-        assert [each.code for each in await dead_letters.list_dead_letters(engine.deps)] == [code]
+        assert [each["code"] for each in await dead_letters.list_dead_letters(engine.deps)] == [code]
 
     play(tmp_path, use, w=agents.writer())
     assert agents.ran == {"write": 1}

@@ -17,9 +17,11 @@ from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.views import ledger
 from agenttalk.ports.statements.proof import TIP
+from agenttalk.rules.proof.performance import TipMove
 from agenttalk.rules.proof.rework import WorkAcceptance
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
@@ -180,6 +182,50 @@ def test_a_commit_at_the_same_moment_that_breaks_the_work_sends_it_back(
     assert states(found) == {"t0": "COMPLETED"}
     assert (line(repo), turns(repo)) == (["t0", JOINED, "t0"], 2)
     assert (git(repo, "show", f"{BRANCH}:t0.txt"), git(repo, "rev-parse", BRANCH)) == ("done", tip)
+
+
+@pytest.mark.parametrize("how", ["rebased", "set back"])
+def test_a_branch_that_a_person_rewrites_is_built_upon_as_it_is(repo: Path, how: str) -> None:
+    """Nothing that the person did is overwritten, and what was proven is checked again where the branch is now."""
+    go = repo.parent / "go"
+    waits = f"import time\nwhile not pathlib.Path(r'{go}').exists():\n    time.sleep(0.01)\n"
+    agents, tasks = {}, []
+    for name, first in (("t0", ""), ("t1", waits)):
+        note = f"pathlib.Path(r'{repo.parent}', 'turns-{name}').open('a').write('turn\\n')\n"
+        agents[name] = program(repo.parent, name, f"{first}{note}pathlib.Path('{name}.txt').write_text('done')")
+        check = {"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"}
+        tasks.append(task(name, name, workspace="repo", promise=promise(check)))
+
+    async def use(engine: Engine) -> tuple[PlanStanding, str, list[str]]:
+        await engine.submit(plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+        await engine.until(lambda found: states(found)["t0"] == "COMPLETED" and line(repo) == ["t0"])
+        new = git(repo, "rev-parse", "main")
+        if how == "rebased":
+            new = git(repo, "commit-tree", "-p", new, "-m", "by hand", f"{BRANCH}^{{tree}}")
+        git(repo, "update-ref", BRANCH, new)
+        go.touch()
+        return await to_its_end(engine)
+
+    found, tip, facts = play(repo.parent / "root", use, proving=True)
+    assert states(found) == {"t0": "COMPLETED", "t1": "COMPLETED"}
+    assert line(repo) == (["by hand", "t1"] if how == "rebased" else ["t1", "t0"])
+    assert (turns(repo, "t0"), turns(repo, "t1")) == (1 if how == "rebased" else 2, 1)
+    assert [git(repo, "show", f"{BRANCH}:{name}.txt") for name in ("t0", "t1")] == ["done", "done"]
+    assert (git(repo, "rev-parse", BRANCH), facts.count("tip.taken")) == (tip, 1)
+
+
+def test_a_commit_is_not_taken_in_for_a_tip_that_is_another_by_then(repo: Path) -> None:
+    """Who found it read the tip before; a task has landed meanwhile, and its work must not be lost."""
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(compiled(repo, {"t0": []}))
+        _, tip, facts = await to_its_end(engine)
+        base = git(repo, "rev-parse", "main")
+        mine = git(repo, "commit-tree", "-p", base, "-m", "by hand", f"{base}^{{tree}}")
+        await StoredTips(engine.deps).take_tip("p", TipMove(base, mine))
+        assert (await tip_of(engine), await kinds(engine)) == (tip, facts)
+
+    play(repo.parent / "root", use, proving=True)
 
 
 def test_what_is_done_stays_done_when_the_branch_cannot_be_moved_at_once(

@@ -449,7 +449,7 @@ def test_what_is_handed_in_by_hand_must_be_of_its_media_type(tmp_path: Path, siz
         await engine.route()
         assert tree.codes() == ["OUTPUT_MISFIT"]
         [letter] = await dead_letters.list_dead_letters(engine.deps)
-        assert not (await dead_letters.replay(engine.deps, letter.deadletter_id, by="ada"))["ok"]
+        assert not (await dead_letters.replay(engine.deps, letter["deadletter_id"], by="ada"))["ok"]
         assert (await engine.ended()).result == "waiting"
         tree.artifact("writer", "count", "data.json", {"data.json": b"[" + b"1," * size + b"1]"}, message_id="m2")
         await engine.route()

@@ -83,7 +83,7 @@ def test_every_document_of_a_plan_is_canonical(tmp_path: Path) -> None:
 def test_a_line_of_a_delivery_is_what_the_journal_says(
     output: str, has_output: bool, to_all: bool, paths: list[str]
 ) -> None:
-    files = tuple({"path": each, "sha256": "sha256:0", "size_bytes": 5} for each in paths)
+    files: Any = tuple({"path": each, "sha256": "sha256:0", "size_bytes": 5} for each in paths)
     letter = JournalMessage("p", "msg_1", "sha256:1", "dev", "t", "cmd_t_001", output if has_output else None, files)
     to = None if to_all else "pm"
     line = records.make_delivered_line(

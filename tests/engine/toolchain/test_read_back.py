@@ -27,8 +27,9 @@ from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSet
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.ports.agents import Job
-from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn
 from agenttalk.rules.prompts import toolchain_steps
+from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.performance import Performance
 from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
@@ -67,6 +68,8 @@ class Place:
     """Evidence that the agent claims in its result."""
     left: int = 0
     """How many more turns may begin. Others wait, so that what is looked at stays as it is."""
+    dispatcher: Dispatcher = field(init=False)
+    """The one that runs, or ran last."""
 
     @property
     def repository(self) -> Any:
@@ -108,7 +111,8 @@ class Place:
 
     async def ran(self, turns: int = 1) -> None:
         """Run agents until so many turns have ended."""
-        dispatcher, stop = Dispatcher(self.deps, {"played": self}, LocalProcesses()), asyncio.Event()
+        self.dispatcher = dispatcher = Dispatcher(self.deps, {"played": self}, LocalProcesses())
+        stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         self.left, wanted = turns, len(self.outcomes) + turns
         try:
@@ -203,6 +207,44 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
 async def only(place: Place) -> Any:
     [task] = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
     return await forge_audit.audit_task(place.deps, task["id"])
+
+
+# Waiting
+
+
+def test_news_that_comes_between_a_reading_and_the_wait_that_follows_from_it_ends_that_wait(tmp_path: Path) -> None:
+    """The forge tells it once, and no time ends the wait."""
+
+    async def work(place: Place) -> None:
+        place.repository.approvals = 2
+        number, head = await approved(place)
+        reasons: list[str] = []
+
+        async def never(_: float) -> None:
+            await asyncio.Event().wait()
+
+        async with Gitea.connect(SOURCE, place.forge.url, place.forge.admin, patience=QUICK) as client:
+            asked = ReadBack({SOURCE: client}, REGISTRY, patience=0.0, settling=0.0, sleep=never)
+
+            async def read_back(task: KindTask, turn: KindTurn) -> list[Evidence]:
+                async def wait(why: str, longest: Any) -> None:
+                    assert turn.wait is not None
+                    if not reasons:
+                        pulls, repository = place.forge.state.pulls, place.repository
+                        pulls.review(repository, place.user("somebody"), number, "APPROVED", "Good.", head)
+                        pulls.merge(repository, place.user("agent-dev"), number, "", "merge")
+                        place.dispatcher.wake_forge_waiters()
+                    reasons.append(why)
+                    await turn.wait(why, longest)
+
+                return await asked(task, replace(turn, wait=wait))
+
+            object.__setattr__(place.deps.kinds[BOARD], "read_back", read_back)
+            await place.ran()
+            shown = await only(place)
+            assert (shown["status"], shown["trust"], len(reasons)) == ("done", "observed", 1)
+
+    play(tmp_path, work)
 
 
 # Not done

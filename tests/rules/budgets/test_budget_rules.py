@@ -18,7 +18,7 @@ from agenttalk.rules.budgets import budgets
 from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.budgets.stuck import OFF, REPEATS, ActivityTrail, StuckRule, explain_stuck, extend_trail, rule_of
 from agenttalk.rules.core.usage import UsageTotals
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 
 
 def promise(**more: Any) -> CompletionPromise:
@@ -160,7 +160,7 @@ def test_doubtful_budgets_are_told() -> None:
 def test_a_reason_names_the_day_by_its_message_and_not_by_its_words() -> None:
     limit = BudgetLimit("day", "tokens", 5)
     assert str(limit) == limit.describe() == "the day's budget of 5 tokens"
-    assert budgets.names_day(budget_words.USED_UP(limit=limit.describe()))
+    assert budgets.names_day(turn_words.USED_UP(limit=limit.describe()))
     assert not budgets.names_day(f"{limit} is used up")
-    assert not budgets.names_day(budget_words.USED_UP(limit=BudgetLimit("plan", "tokens", 5).describe()))
+    assert not budgets.names_day(turn_words.USED_UP(limit=BudgetLimit("plan", "tokens", 5).describe()))
     assert not budgets.names_day(None)

@@ -21,7 +21,7 @@ from agenttalk.rules.budgets.provider_limits import (
     ProviderLimit,
     SignalledLimit,
 )
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 from rules.budgets.recorded_limits import MESSAGES, OTHERS, RUNS
 
 NOW = datetime(2026, 11, 19, 14, 20, tzinfo=UTC)
@@ -218,10 +218,10 @@ def test_an_account_is_known_by_its_keys_or_its_login_and_shows_neither() -> Non
 
 
 def test_the_wait_of_a_task_is_read_from_its_message_alone() -> None:
-    words = budget_words.ACCOUNT_USED_UP(agent="claude", until="2026-11-19T17:21:00Z", why="it says so")
+    words = turn_words.ACCOUNT_USED_UP(agent="claude", until="2026-11-19T17:21:00Z", why="it says so")
     assert provider_limits.read_wait(words) == {"agent": "claude", "until": "2026-11-19T17:21:00Z", "why": "it says so"}
     assert provider_limits.read_wait(str(words)) is None
-    assert provider_limits.read_wait(budget_words.USED_UP(limit="x")) is None
+    assert provider_limits.read_wait(turn_words.USED_UP(limit="x")) is None
     assert provider_limits.read_wait(None) is None
 
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.worker import WorkerState
+from agenttalk.contracts.worker import WorkerRole, WorkerState
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.fleet.assignment import (
     Lack,
+    MachineStart,
     WorkerNeeds,
     WorkerStanding,
     find_lacks,
@@ -35,6 +36,8 @@ ABLE = WorkerStanding(
     frozenset({"landlock"}),
 )
 NAMES = st.sampled_from(["a", "b", "c"])
+ROLES = st.sampled_from(get_args(WorkerRole))
+STARTS = st.builds(MachineStart, NAMES, st.sampled_from(["", "s", "t", "u"]))
 NEEDS = st.builds(
     WorkerNeeds,
     NAMES,
@@ -43,6 +46,9 @@ NEEDS = st.builds(
     st.sampled_from(["", "claude"]),
     st.sampled_from(["plain", "landlock", "bubblewrap", "best"]),
     st.booleans(),
+    ROLES,
+    st.frozensets(STARTS, max_size=3),
+    st.lists(st.tuples(NAMES, STARTS), max_size=1).map(tuple),
 )
 WORKERS = st.builds(
     WorkerStanding,
@@ -57,6 +63,9 @@ WORKERS = st.builds(
     st.sampled_from(get_args(Liveness)),
     st.booleans(),
     st.integers(0, 4),
+    ROLES,
+    NAMES,
+    STARTS,
 )
 
 
@@ -86,6 +95,14 @@ def test_what_a_task_needs_stands_in_the_profile_of_its_agent() -> None:
         ({}, {"paused": True}, Lack("state", "paused")),
         ({}, {"liveness": "suspect"}, Lack("silent", "suspect")),
         ({}, {"free": 0}, Lack("full", "0")),
+        ({}, {"role": "verifier"}, Lack("role", "verifier")),
+        ({"role": "verifier", "driver": "acp"}, {}, Lack("role", "agents")),
+        (
+            {"avoided": frozenset({MachineStart("a", "s")})},
+            {"started": MachineStart("b", "s")},
+            Lack("machine", "b"),
+        ),
+        ({"answered": (("key", MachineStart("a")),)}, {"public_key": "key"}, Lack("answered", "one")),
     ],
 )
 def test_each_thing_that_a_worker_lacks_is_named(needs: Any, worker: Any, lack: Lack) -> None:
@@ -106,6 +123,29 @@ def test_a_worker_is_offered_only_what_it_can_do_in_order_and_as_much_as_it_has_
     assert picked == able[: worker.free]
     if worker.state != "active" or worker.paused or worker.liveness != "online":
         assert picked == []
+
+
+@given(st.lists(NEEDS, max_size=8), WORKERS)
+def test_no_verifier_gets_what_an_agent_left_on_its_machine_nor_the_same_check_twice(
+    waiting: list[WorkerNeeds], worker: WorkerStanding
+) -> None:
+    for place in pick_offers(waiting, worker):
+        needs = waiting[place]
+        assert needs.role == worker.role
+        assert not any(each.is_shared_with(worker.started) for each in needs.avoided)
+        for key, machine in needs.answered:
+            assert key != worker.public_key
+            assert machine.machine != worker.started.machine
+            assert not machine.is_shared_with(worker.started)
+
+
+def test_a_machine_that_started_anew_is_clean_and_containers_under_one_kernel_are_one_machine() -> None:
+    ran = MachineStart("host", "monday")
+    assert ran.is_shared_with(MachineStart("host", "monday"))
+    assert not ran.is_shared_with(MachineStart("host", "tuesday"))
+    assert ran.is_shared_with(MachineStart("container", "monday"))
+    assert ran.is_shared_with(MachineStart("host"))  # whether it started anew is not known
+    assert not ran.is_shared_with(MachineStart("other"))
 
 
 @given(NEEDS, st.lists(WORKERS, max_size=6))
@@ -161,3 +201,15 @@ def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
         "far lacks the label 'tpu', is draining, has 0 free places"
     )
     assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))
+
+
+def test_why_a_check_waits_says_how_to_invite_a_verifier() -> None:
+    needs = WorkerNeeds("verify", role="verifier", avoided=frozenset({MachineStart("a", "s")}))
+    assert "invite --pool verify --role verifier" in explain_wait(needs, [])
+    able = replace(ABLE, pool="verify", role="verifier", started=MachineStart("b", "t"))
+    assert "a verifier of the pool verify is online" in explain_wait(needs, find_near_matches(needs, [able]))
+    near = find_near_matches(needs, [replace(able, started=MachineStart("a", "s"))])
+    assert explain_wait(needs, near) == (
+        "no verifier of the pool verify may make its checks: "
+        "one stands on the machine a, where this agent ran since that machine started"
+    )

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.checking.boundary import import_hook, runner_hooks
-from agenttalk.adapters.checking.command import CheckContext, CommandRunner, ShellCommand, find_place, make_run_folder
+from agenttalk.adapters.checking.command import (
+    CheckContext,
+    CommandOutcome,
+    CommandRunner,
+    ShellCommand,
+    find_place,
+    make_run_folder,
+)
 from agenttalk.adapters.program_files import list_named_programs
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
@@ -32,6 +39,7 @@ from agenttalk.rules.text import check_words
 
 _PROGRAMS: Final = Path(__file__).parent / "boundary"
 _PACKAGE: Final = "_boundary"
+_LONGEST_WHY: Final = 300
 _MOST_HIDDEN: Final = 250
 """Mounts that hide tests from the worker, at most."""
 _SHARED: Final = Path("/tmp/shared")  # noqa: S108 - the sandbox's own
@@ -59,6 +67,8 @@ class BoundaryRun:
         self._folder = folder
         self._root = root
         self._place = folder / "place"
+        self.fault = ""
+        """Why the worker has ended before the judge; empty if it has not."""
 
     @classmethod
     @asynccontextmanager
@@ -80,6 +90,7 @@ class BoundaryRun:
             worker = asyncio.ensure_future(
                 runner.run(run._make_worker(command, hidden, context.path), replace(context, progress=None))
             )
+            worker.add_done_callback(run._note_end)
             try:
                 yield run
             finally:
@@ -88,6 +99,25 @@ class BoundaryRun:
                     await worker
         finally:
             await asyncio.to_thread(made.remove)
+
+    def _note_end(self, worker: asyncio.Future[CommandOutcome]) -> None:
+        """Tell the judge that the worker has failed, and why."""
+        if worker.cancelled():
+            return
+        failure = worker.exception()
+        if failure is None:
+            done = worker.result()
+            if done.ran.how == "finished" and done.ran.exit_code == 0:
+                return
+            printed = done.tail.strip().splitlines()
+            self.fault = printed[-1] if printed else done.ran.error or f"{done.ran.how} {done.ran.exit_code}"
+        else:
+            self.fault = str(failure)
+        self.fault = self.fault[-_LONGEST_WHY:]
+        with suppress(OSError):
+            new = self._place / f"{import_hook.ENDED}.new"
+            new.write_text(self.fault, encoding="utf-8")
+            new.rename(self._place / import_hook.ENDED)
 
     def prepare(self, command: ShellCommand) -> ShellCommand:
         """Return the command as the judge runs it."""

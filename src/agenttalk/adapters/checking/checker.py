@@ -408,8 +408,10 @@ class Checker:
         facts = sealed.facts
         seen = SuiteFacts(done.ran, sessions, report, facts.base, facts.base_source, facts.before_work)
         judged = suite_results.judge_suite(check, seen)
-        if judged.finding.passed and (crossed is None or not crossed.passed):
-            judged = replace(judged, finding=CheckFinding(False, "boundary", check_words.BOUNDARY_SILENT()))
+        if crossed is None or not crossed.passed:
+            why = check_words.BOUNDARY_WORKER_ENDED(why=run.fault) if run.fault else check_words.BOUNDARY_SILENT()
+            if judged.finding.passed or run.fault:
+                judged = replace(judged, finding=CheckFinding(False, "boundary", why))
         return _SuiteOutcome(done, _count_crossed(judged, crossed), crossed)
 
     async def _add_crossing(
@@ -435,11 +437,13 @@ class Checker:
         except BoundaryRefusedError:
             return made
         if facts.before_work:
-            return replace(made, crossed=crossed)
+            unseen = run.fault and not (crossed and crossed.passed)
+            return replace(made, crossed=None if unseen else crossed)
         failure = crossing.explain_failure(chosen or crossing.CandidateTests(), crossed)
         judged = _count_crossed(made.judged, crossed)
         if failure:
-            judged = replace(judged, finding=CheckFinding(False, "boundary", failure))
+            detail = check_words.BOUNDARY_WORKER_ENDED(why=run.fault) if run.fault else failure
+            judged = replace(judged, finding=CheckFinding(False, "boundary", detail))
         return replace(made, judged=judged, crossed=crossed)
 
     async def _judged_here(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> _SuiteOutcome:

@@ -40,11 +40,18 @@ _NODE_OPTIONS: Final = "NODE_OPTIONS"
 _GO_FLAGS: Final = "GOFLAGS"
 _NODE_REPORTER: Final = "r.cjs"
 _STARTER: Final = "x.py"
+_LINKER: Final = "cc"
+"""rustc knows by the name how to call it."""
 _LAID_OUT: Final[Mapping[str, str]] = {
     _NODE_REPORTER: "node_reporter.cjs",
     "n.cjs": "node_runners.cjs",
+    "c.cjs": "javascript_canaries.cjs",
+    "j.cjs": "jest_setup.cjs",
     "v.mjs": "vitest_reporter.mjs",
+    "w.mjs": "vitest_setup.mjs",
     _STARTER: "exec_reporter",
+    _LINKER: "cargo_linker.sh",
+    "m.c": "main_reporter.c",
 }
 """File of a run's folder → file of the harness."""
 _OVERLAY: Final = "o.json"
@@ -85,7 +92,7 @@ class SuiteRun:
         for name, options in self._list_options().items():
             given[name] = f"{options} {given.get(name, '')}".strip()
             run = add_options(run, name, options)
-        given |= self._list_starters(command.checkout)
+        given = {**self._list_starters(command.checkout, given), **given}
         return replace(command, run=run, env=given, shown=(*command.shown, self._folder))
 
     def _list_options(self) -> dict[str, str]:
@@ -96,12 +103,16 @@ class SuiteRun:
             go += [f"-overlay={overlay}", "-count=1", f"'-exec={_start_with(self._folder)} go'"]
         return {**options, _GO_FLAGS: " ".join(go)} if go else options
 
-    def _list_starters(self, checkout: Path) -> dict[str, str]:
-        """Return variables by which cargo starts test programs with ours, unless the project has its own way."""
-        if any(b"runner" in _read_some(checkout / ".cargo" / name) for name in ("config.toml", "config")):
+    def _list_starters(self, checkout: Path, given: Mapping[str, str]) -> dict[str, str]:
+        """Return variables by which cargo links and starts programs with ours, unless the project has its own way."""
+        settings = b"".join(_read_some(checkout / ".cargo" / name) for name in ("config.toml", "config"))
+        if b"runner" in settings:
             return {}
         machine = f"CARGO_TARGET_{platform.machine().upper()}_UNKNOWN_LINUX"
-        return {f"{machine}_{each}_RUNNER": f"{_start_with(self._folder)} cargo" for each in _LIBRARIES}
+        found = {f"{machine}_{each}_RUNNER": f"{_start_with(self._folder)} cargo" for each in _LIBRARIES}
+        if b"linker" in settings or "linker" in given.get("RUSTFLAGS", ""):
+            return found
+        return {**found, f"{machine}_GNU_LINKER": str(self._folder / _LINKER)}
 
     @property
     def folder(self) -> Path:
@@ -198,6 +209,7 @@ def _lay_out(folder: Path, path: str, *, reordered: bool = False) -> None:
     (folder / "sitecustomize.py").write_text(f"{startup}\n\n_start({', '.join(map(repr, names))})\n", encoding="utf-8")
     for name, source in _LAID_OUT.items():
         (folder / name).write_text(_read_harness(source), encoding="utf-8")
+    (folder / _LINKER).chmod(0o755)
     _lay_out_go(folder, path)
 
 

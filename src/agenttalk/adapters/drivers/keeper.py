@@ -44,6 +44,10 @@ _FIRST_PAUSE, _LAST_PAUSE = 5, 1000
 """Milliseconds between two passes over a tree that is being killed."""
 
 
+_STATE, _PARENT, _GROUP, _THREADS, _STARTED = 0, 1, 2, 17, 19
+"""Places of fields in /proc/PID/stat, behind the name of the program."""
+
+
 class Process:
     """A process, from /proc."""
 
@@ -52,11 +56,11 @@ class Process:
     def __init__(self, pid: int, stat: bytes) -> None:
         fields = stat[stat.rindex(b")") + 1 :].split()  # the name in front may contain blanks and brackets
         self.pid = pid
-        self.state = fields[0]
-        self.parent = int(fields[1])
-        self.group = int(fields[2])
-        self.threads = int(fields[17])
-        self.started = int(fields[19])
+        self.state = fields[_STATE]
+        self.parent = int(fields[_PARENT])
+        self.group = int(fields[_GROUP])
+        self.threads = int(fields[_THREADS])
+        self.started = int(fields[_STARTED])
 
     @property
     def is_alive(self) -> bool:

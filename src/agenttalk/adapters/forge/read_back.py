@@ -88,20 +88,29 @@ class ReadBack:
         self, forge: Forge, look: Callable[[ForgeFacts], list[Evidence]], order: ReadBackOrder, turn: KindTurn
     ) -> list[Evidence]:
         """Return what the forge shows, once it is clear. Reads again what has to wait for others when it may differ."""
-        conflicts = 0
-        while True:
-            evidence = await self._settled(forge, look, lambda evidence: evidence[-1].passed, turn)
-            if evidence[-1].passed or read_back.is_denied(evidence):
-                return evidence
-            stands = await self._patiently(forge, partial(mootness.judge_due_status, order), turn)
-            conflicts = conflicts + 1 if stands.kind == "conflict" else 0
-            if stands.kind == "moot" or conflicts > 1:
-                return [*evidence, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
-            if stands.kind == "due" or turn.wait is None:
-                return evidence
-            # A forge that still computes conflicts reports that there are some.
-            longest = _CONFLICT_AGAIN if stands.kind == "conflict" else _LOOK_AGAIN
-            await turn.wait(stands.why, self.sleep(longest))
+        settled: asyncio.Future[None] | None = None
+        try:
+            while True:
+                evidence = await self._settled(forge, look, lambda evidence: evidence[-1].passed, turn)
+                if evidence[-1].passed or read_back.is_denied(evidence):
+                    return evidence
+                stands = await self._patiently(forge, partial(mootness.judge_due_status, order), turn)
+                # A forge that still computes conflicts reports that there are some, so the first reading proves none.
+                # The time runs on when news has it read again meanwhile.
+                lasts = stands.kind == "conflict" and settled is not None and settled.done()
+                if stands.kind == "moot" or lasts:
+                    return [*evidence, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
+                if stands.kind == "due" or turn.wait is None:
+                    return evidence
+                if stands.kind == "conflict":
+                    settled = settled or asyncio.ensure_future(self.sleep(_CONFLICT_AGAIN))
+                    await turn.wait(stands.why, _wait_for(settled))
+                else:
+                    _cancel(settled)
+                    settled = None
+                    await turn.wait(stands.why, self.sleep(_LOOK_AGAIN))
+        finally:
+            _cancel(settled)
 
     async def check(self, check: ForgeCheck) -> CheckFinding:
         """Make a check of a plan."""
@@ -164,6 +173,15 @@ class ReadBack:
             await (self.sleep(pause) if wait is None or pause < _HELD else wait(why, self.sleep(pause)))
             waited += pause
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _wait_for(settled: asyncio.Future[None]) -> None:
+    await asyncio.wait({settled})
+
+
+def _cancel(settled: asyncio.Future[None] | None) -> None:
+    if settled is not None:
+        settled.cancel()
 
 
 async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:

@@ -93,15 +93,19 @@ class SafeFolder:
             for entry in entries:
                 yield entry.name
 
-    def scan(self) -> Iterator[FolderEntry]:
-        """Iterate over every entry of the folder, as `names` does. Skips what vanishes meanwhile."""
+    def scan(self, since: int = 0) -> Iterator[FolderEntry]:
+        """Iterate over every entry of the folder, as `names` does. Skips what vanishes meanwhile.
+
+        With `since`, a file counts only if it was changed at or after that time; a folder always does.
+        """
         with _listed(self) as entries:
             for entry in entries:
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                yield _entry(entry.name, status)
+                if status.st_ctime_ns >= since or stat.S_ISDIR(status.st_mode):
+                    yield _entry(entry.name, status)
 
     def entry(self, relative: str) -> FolderEntry | None:
         """Describe the entry with this name; None if there is none."""

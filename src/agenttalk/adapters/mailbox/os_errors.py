@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts.errors import Code, InputError, MachineError, MissingError, TakenError
+from agenttalk.contracts.errors import Code, FullDiskError, InputError, MachineError, MissingError, TakenError
 from agenttalk.rules.text import check_words
 
 _REFUSALS: Final = {
@@ -20,6 +20,12 @@ _REFUSALS: Final = {
     errno.EXDEV: "it leaves the folder",
     errno.ENXIO: "it is a socket or a device",
     errno.EOPNOTSUPP: "it is a socket or a device",
+}
+_KINDS: Final = {
+    errno.ENOENT: MissingError,
+    errno.EEXIST: TakenError,
+    errno.ENOSPC: FullDiskError,
+    errno.EDQUOT: FullDiskError,
 }
 _HINTS: Final = {
     errno.ENOENT: "check whether it was moved or not created yet",
@@ -49,7 +55,7 @@ def _misled(path: Path, error: OSError) -> InputError | None:
 def machine_error(path: Path, error: OSError, code: Code) -> MachineError:
     """Make the error for what the machine refused."""
     number = error.errno or 0
-    kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
+    kind = _KINDS.get(number, MachineError)
     verb = "write" if code is Code.FILE_UNWRITABLE else "read"
     hint = _HINTS.get(number, "check the path, its permissions and the free space")
     return kind(code, check_words.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)

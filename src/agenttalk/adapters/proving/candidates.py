@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
-from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate, open_tree
+from agenttalk.adapters.proving.check_runner import CheckRunner, DonePredicate
 from agenttalk.adapters.proving.merge_train import MergeTrain, TrainBase, TrainPlace
 from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
+from agenttalk.adapters.proving.proof_checkouts import open_tree
 from agenttalk.adapters.workspaces.results import AttemptCommit, CandidateConflict, MergeCandidate
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
@@ -33,6 +34,7 @@ from agenttalk.rules.checks.check_results import hash_shown
 from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Globs
+from agenttalk.rules.fleet import verification
 from agenttalk.rules.proof.evidence import CheckResult, Confirmation
 from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
 from agenttalk.rules.text.message import join
@@ -234,6 +236,7 @@ class CandidateProver:
         facts, results = await self._check_candidate(work, base, candidate)
         exhibit = await self._make_exhibit(space, job, performance, candidate)
         try:
+            results = self._settle_verifiers(work, results)
             results = await self._judge_suspicions(work, candidate, results)
             results += await self._ask_people(work, facts, candidate, results, exhibit)
         except _PersonQuestion as question:
@@ -281,6 +284,23 @@ class CandidateProver:
             if merged:
                 return f"{merged}^1", merged
         return candidate.onto, candidate.tree
+
+    @staticmethod
+    def _settle_verifiers(work: AttemptWork, results: list[CheckResult]) -> list[CheckResult]:
+        """Have a person decide about verifiers that disagree: the check is made again, or it has failed.
+
+        Raises the question. Once a person wants no other check, what was found later does not count either.
+        """
+        settled: list[CheckResult] = []
+        for result in results:
+            name = verification.name_question(result.id)
+            refused = any(not answer.approved for (check, _), answer in work.answers.items() if check == name)
+            question = verification.make_question(result)
+            if question is not None and not refused:
+                shown = verification.hash_seals(result)
+                raise _PersonQuestion(question, shown, Exhibit(tuple(work.performance.outputs)))
+            settled.append(verification.refuse_result(result) if refused else result)
+        return settled
 
     async def _judge_suspicions(
         self, work: AttemptWork, candidate: MergeCandidate, results: list[CheckResult]
@@ -365,7 +385,7 @@ class CandidateProver:
             standing=await inputs.find_runner_paths(space, await space.base(), promise),
             changed=tuple(change.path for change in work.taken.changes),
         )
-        opener = open_tree(space, candidate.tree, prepared)
+        opener = open_tree(space, candidate.tree, prepared, candidate.commit)
         results = await self._checks.run_all(job, facts, work.base, opener)
         if promise is not None and any(isinstance(check, MutantsCheck) for check in promise.checks):
             files = await space.trees.read_changes(*await self._find_ends(work, candidate))

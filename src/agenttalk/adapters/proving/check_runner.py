@@ -6,16 +6,18 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.proving import evidence_inputs as inputs
+from agenttalk.adapters.proving.proof_checkouts import CheckoutOpener, FileCheckouts, ProofCheckout, open_tree
+from agenttalk.adapters.proving.verified_checks import VerifiedChecks
 from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
 from agenttalk.adapters.workspaces.results import SealedCheckout
@@ -45,18 +47,6 @@ NO_BASELINE: Final = Baseline("")
 DonePredicate = Callable[[WorkProof], bool]
 
 
-class ProofCheckout(NamedTuple):
-    """A checkout for a check."""
-
-    sealed: SealedCheckout
-    isolated: bool = True
-    """Whether its preparation, if there was one, ran in a sandbox."""
-
-
-CheckoutOpener = Callable[[bool], AbstractAsyncContextManager[ProofCheckout]]
-"""Opens a checkout; one that is used by sandboxed programs alone may be an overlay."""
-
-
 class CheckRunner:
     """Runs checks for the prover."""
 
@@ -68,7 +58,10 @@ class CheckRunner:
         clock: Clock,
         blobs: Callable[[str], Awaitable[Blobs]],
         findings: CheckResultStore,
+        verified: VerifiedChecks | None = None,
     ) -> None:
+        """`verified` has verifiers make the checks that run a program of the work; without it they run here."""
+        self._verified = verified
         self._outputs = root.absolute() / FOLDER / _OUTPUTS
         self._checker = checker
         self._context = context
@@ -77,7 +70,7 @@ class CheckRunner:
         self._findings = findings
         self._swept = False
         self._flights: dict[tuple[str, str], asyncio.Future[bool]] = {}
-        """Checks that are running, by board and key: whether they ran to their end."""
+        """Checks that are looked up or run, by board and key: whether that came to its end."""
 
     async def run_all(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
         """Run all checks of a task but its questions to people, and those that put faults into its work."""
@@ -106,6 +99,8 @@ class CheckRunner:
     ) -> CheckResult:
         """Return the stored result of a check if nothing that it may depend on has changed; else run the check."""
         key = None
+        if self._verified is not None and evidence.runs_work(check):
+            facts = replace(facts, place=self._verified.place)
 
         def note() -> None:
             job.times.note(part, self._clock.now())
@@ -114,24 +109,14 @@ class CheckRunner:
             key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
         if key is None:
             own = await self.read_own_files(job, check)
-            return await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
+            return await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch, job))
         flight = (job.board, key)
-        while True:
-            known = await self._findings.find_result(job, key, check.id)
-            if known is not None:
-                note()
-                return known
-            if flight not in self._flights:
-                break
-            if await asyncio.shield(self._flights[flight]):  # it has ended: its result is stored, or is of no use here
-                known = await self._findings.find_result(job, key, check.id)
-                break
-        if known is not None:
-            note()
-            return known
-        return await self._run_and_keep(job, check, facts, checkout, flight, note)
+        ended = False
+        while not ended and (running := self._flights.get(flight)) is not None:
+            ended = await asyncio.shield(running)
+        return await self._find_or_run(job, check, facts, checkout, flight, note)
 
-    async def _run_and_keep(
+    async def _find_or_run(
         self,
         job: Job,
         check: AnyCheck,
@@ -140,13 +125,22 @@ class CheckRunner:
         flight: tuple[str, str],
         note: Callable[[], None],
     ) -> CheckResult:
-        """Run a check, and keep its result. Other tasks that need the same result meanwhile wait for it."""
+        """Return the stored result of a check, or run it and keep its result. Other tasks that need it wait for that.
+
+        The store is read only once they wait: a read that began before could miss a result that is stored meanwhile.
+        """
         key = flight[1]
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flights.setdefault(flight, ended)
         try:
+            known = await self._findings.find_result(job, key, check.id)
+            if known is not None:
+                note()
+                ended.set_result(True)
+                return known
             own = await self.read_own_files(job, check)
-            result = await self._keep_pictures(job, await self.run(check, facts, checkout, own, note, job.watch))
+            made = await self.run(check, facts, checkout, own, note, job.watch, job, key)
+            result = await self._keep_pictures(job, made)
             if key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
                 await self._findings.keep_result(job, key, result)
             ended.set_result(True)
@@ -175,12 +169,19 @@ class CheckRunner:
         own: Mapping[str, bytes] = _NO_FILES,
         note: Callable[[], None] = lambda: None,
         watch: JobMonitor | None = None,
+        job: Job | None = None,
+        key: str = "",
     ) -> CheckResult:
         """Run one check in a checkout of its own, so that no check sees what another left.
 
         The check's own files replace files of the same names in the tree. `note` is called when it begins and ends, and
-        `watch` gets how far it has come.
+        `watch` gets how far it has come. `job` is whose work it is about; `key` is where its result may be kept.
         """
+        if self._verified is not None and evidence.runs_work(check):
+            note()
+            result = await self._verified.check(check, facts, checkout, own, job, key)
+            note()
+            return result
         layered = await self._checker.isolates(self._context)
         async with AsyncExitStack() as stack:
 
@@ -202,7 +203,7 @@ class CheckRunner:
                 made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
                 namespace=sealed.namespace,
                 place=sealed.place,
-                progress=watch.count_tests if watch is not None else None,
+                progress=watch.count_tests if watch is not None else self._context.progress,
             )
             note()
             result = await self._checker.check(check, folder, facts, context, again=lay_out_again)
@@ -273,7 +274,9 @@ class CheckRunner:
                 before_work=True,
                 judged=judged,
             )
-            checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
+            checkout: CheckoutOpener = self.open_files(_NO_FILES)
+            if space is not None:
+                checkout = open_tree(space, onto, prepared)
             for check in missing:
                 job.enter("baseline", check.id)
                 known[check.id] = await self._run_cached(job, check, facts, checkout, "baseline")
@@ -286,6 +289,14 @@ class CheckRunner:
                     check_words.GREEN_BEFORE(id=check.id),
                     hint=check_words.GREEN_HINT(),
                 )
+
+    def refuse_local_needs(self, job: Job) -> None:
+        """Raise InputError where verifiers make the checks, and these need what is on the engine's machine alone."""
+        if self._verified is None or job.repo is None or not inputs.checks_of(job.command.promise):
+            return
+        named = [("workspace.prepare", job.repo.prepare), ("workspace.link", job.repo.link)]
+        if what := ", ".join(name for name, given in named if given):
+            raise InputError(Code.CHECK_CANNOT_RUN, check_words.NOT_FOR_VERIFIERS(what=what))
 
     async def prepare(
         self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
@@ -314,7 +325,7 @@ class CheckRunner:
 
     def open_files(self, files: Mapping[str, bytes]) -> CheckoutOpener:
         """Return checkouts that hold these files and nothing else."""
-        return lambda _: self._lay_out(files)
+        return FileCheckouts(files, self._lay_out)
 
     @asynccontextmanager
     async def _lay_out(self, files: Mapping[str, bytes]) -> AsyncIterator[ProofCheckout]:
@@ -330,14 +341,3 @@ class CheckRunner:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
             yield ProofCheckout(SealedCheckout(Path(name)))
-
-
-def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:
-    """Return checkouts of a tree, each with what was prepared for it."""
-
-    @asynccontextmanager
-    async def open_checkout(layered: bool) -> AsyncIterator[ProofCheckout]:  # noqa: FBT001 - see CheckoutOpener
-        async with space.checkouts.open_sealed(tree, prepared=prepared, layered=layered) as sealed:
-            yield ProofCheckout(sealed, prepared is None or prepared.isolated)
-
-    return open_checkout

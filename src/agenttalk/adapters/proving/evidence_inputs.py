@@ -309,12 +309,12 @@ async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -
 
     All are watched; the first ones are mounts of their own.
     """
-    paths = (await space.trees.list_files(tree)).files
-    return await asyncio.to_thread(_order_guarded, paths, protected)
+    found = await space.trees.find_protected(tree, protected)
+    return await asyncio.to_thread(_order_guarded, found, protected)
 
 
-def _order_guarded(paths: Collection[str], protected: Protection) -> tuple[str, ...]:
-    guarded = sorted(protected.filter_paths(paths))
+def _order_guarded(found: Collection[str], protected: Protection) -> tuple[str, ...]:
+    guarded = sorted(found)
     named = frozenset(protected.said.filter_paths(guarded))
     rest = sorted((path for path in guarded if path not in named), key=test_runners.is_test)
     return (*(path for path in guarded if path in named), *rest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from agenttalk.rules.core.merge_train import MergeLine
 
@@ -105,9 +105,10 @@ class MergeTrain:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def wait_change(self) -> None:
-        """Wait until a member joined, built, failed, landed or left."""
-        await self._changed.wait()
+    def wait_change(self) -> Coroutine[Any, Any, Literal[True]]:
+        """Wait until a member joined, built, failed, landed or left. Each change from this call on counts."""
+        # Not a coroutine of our own: as a task, it would begin later, and miss what happens before that.
+        return self._changed.wait()
 
     async def find_base(self, lease: str) -> TrainBase:
         """Find what a member builds on; see `TrainPlace`."""

@@ -10,7 +10,8 @@ from typing import Final
 
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.adapters.proving import evidence_inputs as inputs
-from agenttalk.adapters.proving.check_runner import CheckoutOpener, CheckRunner
+from agenttalk.adapters.proving.check_runner import CheckRunner
+from agenttalk.adapters.proving.proof_checkouts import CheckoutOpener
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import MutantsCheck, RunCheck, TestsCheck
 from agenttalk.ports.agents import Job
@@ -149,4 +150,4 @@ class _MutantTester:
     async def _run(self, changed: Mapping[str, bytes], limit: int | None = None) -> CheckResult:
         longest = min(limit, self._of.timeout) if limit and self._of.timeout else limit or self._of.timeout
         check = self._of.model_copy(update={"timeout": longest})
-        return await self._checks.run(check, self._facts, self._checkout, changed, watch=self._job.watch)
+        return await self._checks.run(check, self._facts, self._checkout, changed, watch=self._job.watch, job=self._job)

@@ -13,11 +13,13 @@ from agenttalk.adapters.checking.checker import Checker, CheckFacts
 from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.proving import evidence_inputs as inputs
 from agenttalk.adapters.proving.candidates import AttemptWork, CandidateProver, Lander, tier_of
-from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, DonePredicate, open_tree
+from agenttalk.adapters.proving.check_runner import NO_BASELINE, CheckRunner, DonePredicate
 from agenttalk.adapters.proving.mutants import MutantProver
 from agenttalk.adapters.proving.plan_tips import PlanTips
 from agenttalk.adapters.proving.plan_workspaces import PlanWorkspaces
+from agenttalk.adapters.proving.proof_checkouts import open_tree
 from agenttalk.adapters.proving.remote_work import RemoteWork
+from agenttalk.adapters.proving.verified_checks import VerifiedChecks
 from agenttalk.adapters.workspaces.results import (
     AttemptCommit,
     CandidateConflict,
@@ -45,6 +47,7 @@ from agenttalk.ports.proof import (
 from agenttalk.ports.storage import Blobs, Clock
 from agenttalk.ports.transport import BaseStore
 from agenttalk.rules.checks import hidden_checks
+from agenttalk.rules.fleet import verification
 from agenttalk.rules.proof import findings_json, rework
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.performance import Performance, SubmittedWork, TipMove, WorkProof
@@ -71,14 +74,18 @@ class WorkspaceProver:
         blobs: Callable[[str], Awaitable[Blobs]],
         findings: CheckResultStore,
         tips: PlanStore,
+        verified: VerifiedChecks | None = None,
     ) -> None:
-        """`blobs` opens the contents of a board; `findings` stores results of checks, `tips` where branches stand."""
+        """`blobs` opens the contents of a board; `findings` stores results of checks, `tips` where branches stand.
+
+        `verified` has verifiers make checks; without it they run here.
+        """
         self._root = root
         self._clock = clock
         self._blobs = blobs
         self._findings = findings
         self._workspaces = PlanWorkspaces(root)
-        self._checks = CheckRunner(root, checker, context, clock, blobs, findings)
+        self._checks = CheckRunner(root, checker, context, clock, blobs, findings, verified)
         self._tips = PlanTips(tips, clock)
         self.transport = RemoteWork(self._workspaces, tips, blobs, clock)
         mutants = MutantProver(self._checks, findings, clock)
@@ -110,6 +117,7 @@ class WorkspaceProver:
         if job.repo is None:
             await self._checks.record_baseline(job, "", None)
             return job
+        self._checks.refuse_local_needs(job)
         job.enter("preparing")
         space = await self._workspaces.open_for(job)
         if rework.is_after_conflict(job.command):  # it must not conflict again: others merge after it
@@ -158,8 +166,8 @@ class WorkspaceProver:
         if performance.misfits:
             return WorkProof(refused=verdict_words.MISFITS(names=", ".join(sorted(performance.misfits))))
         if job.repo is None:
-            facts, results = await self._check_outputs(job, performance)
             ask = partial(confirm, exhibit=Exhibit(tuple(performance.outputs)))
+            facts, results = await self._check_until_settled(job, performance, ask)
             return inputs.proof_of(
                 [*results, *await self._checks.ask_people(job, facts, facts.tree, results, done, ask)]
             )
@@ -251,6 +259,19 @@ class WorkspaceProver:
                 self._candidates.in_background(space.attempts.drop(taken.attempt))
                 return
 
+    async def _check_until_settled(
+        self, job: Job, performance: Performance, ask: Confirmer
+    ) -> tuple[CheckFacts, list[CheckResult]]:
+        """Check work without a repository; again as long as verifiers disagree and a person wants that."""
+        while True:
+            facts, results = await self._check_outputs(job, performance)
+            disputed = [(each, verification.make_question(each)) for each in results]
+            for result, question in disputed:
+                if question is not None and not (await ask(question, verification.hash_seals(result))).approved:
+                    return facts, results
+            if not any(question for _, question in disputed):
+                return facts, results
+
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[CheckFacts, list[CheckResult]]:
         """Check work without a repository: the checkout holds the outputs and nothing else."""
         outputs = {inputs.output_path_of(output): output for output in performance.outputs}
@@ -309,7 +330,7 @@ class WorkspaceProver:
             place=await space.checkouts.hash_place(),
             standing=await inputs.find_runner_paths(space, await space.base(), job.command.promise),
         )
-        return await self._checks.run_with_baseline(job, check, facts, base, open_tree(space, tree, prepared))
+        return await self._checks.run_with_baseline(job, check, facts, base, open_tree(space, tree, prepared, commit))
 
     async def list_arrivals(self, job: Job, since: str, tip: str) -> Sequence[tuple[str, str | None]]:
         """List the commits on the plan's branch; see the port."""

@@ -50,7 +50,7 @@ class WorkerTrees:
             return b""
         wanted = f"{taken.commit}\n^{_base_of(job)}\n".encode()
         args = ("pack-objects", "--revs", "--thin", "--stdout", "-q", "--threads=1")
-        return await in_thread(_call_git, self._repository(attempt), *args, stdin=wanted)
+        return await in_thread(call_git, self._repository(attempt), *args, stdin=wanted)
 
     async def drop(self, attempt: AttemptName, job: WorkerJob) -> None:
         """Remove the clone of an attempt; see the port."""
@@ -95,20 +95,30 @@ def _base_of(job: WorkerJob) -> str:
 
 
 def _fetch(repository: Path, job: WorkerJob, remote: tuple[str, str]) -> None:
-    """Fetch the base. The header goes through the environment, where other users cannot read it."""
-    if not (repository / "HEAD").exists():
-        repository.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _call_git(repository, "init", "--quiet", "--bare", "--initial-branch=base", str(repository))
+    """Fetch the base of an attempt, if it has one."""
+    if job.repository is not None:
+        fetch_commit(repository, remote, job.repository.ref, _BASE, job.repository.commit)
+    else:
+        _ensure(repository)
+
+
+def fetch_commit(repository: Path, remote: tuple[str, str], ref: str, own: str, commit: str) -> None:
+    """Fetch a commit into a ref of ours. The header goes through the environment, where other users cannot read it."""
+    _ensure(repository)
     address, header = remote
-    if job.repository is None:
-        return
     shown = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": header}
     args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", address)
-    _call_git(repository, *args, f"{job.repository.ref}:{_BASE}", environ=shown)
-    _call_git(repository, "cat-file", "-e", f"{job.repository.commit}^{{commit}}")
+    call_git(repository, *args, f"{ref}:{own}", environ=shown)
+    call_git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
 
 
-def _call_git(repository: Path, *args: str, stdin: bytes = b"", environ: dict[str, str] | None = None) -> bytes:
+def _ensure(repository: Path) -> None:
+    if not (repository / "HEAD").exists():
+        repository.mkdir(mode=0o700, parents=True, exist_ok=True)
+        call_git(repository, "init", "--quiet", "--bare", "--initial-branch=base", str(repository))
+
+
+def call_git(repository: Path, *args: str, stdin: bytes = b"", environ: dict[str, str] | None = None) -> bytes:
     """Call git on the repository of a plan, which no agent can write. No configuration of this user takes part."""
     own = {
         "PATH": os.environ.get("PATH", os.defpath),

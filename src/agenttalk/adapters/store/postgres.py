@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors, sql
 
 from agenttalk.adapters.store.dialect import Columns, DialectName, ErrorTranslator, Params
-from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, FullDiskError, MachineError
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")
 CONNECT_SECONDS: Final = 10
@@ -160,7 +160,8 @@ class Postgres:
             case errors.IntegrityError():
                 return ConflictError(Code.STORE_CONFLICT, what, hint="it may have been stored before; read it first")
             case errors.DiskFull() | errors.OutOfMemory():
-                return MachineError(Code.STORE_FULL, what, hint="make room on the server, then do it again")
+                kind = FullDiskError if isinstance(error, errors.DiskFull) else MachineError
+                return kind(Code.STORE_FULL, what, hint="make room on the server, then do it again")
             case psycopg.OperationalError() | psycopg.InterfaceError() if committing:
                 hint = "do it again under the same key: it may be stored already"
                 return MachineError(Code.STORE_IN_DOUBT, what, hint=hint)

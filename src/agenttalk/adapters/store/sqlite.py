@@ -10,7 +10,7 @@ import apsw
 
 from agenttalk.adapters.store import files
 from agenttalk.adapters.store.dialect import Columns, DialectName, ErrorTranslator, Listener, Params
-from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, FullDiskError, MachineError
 
 OLDEST: Final = (3, 51, 3)
 """Older ones can corrupt a database in WAL mode when a checkpoint and a commit meet."""
@@ -119,7 +119,7 @@ class Sqlite:
             case apsw.ConstraintError():
                 return ConflictError(Code.STORE_CONFLICT, what, hint="it may have been stored before; read it first")
             case apsw.FullError():
-                return MachineError(Code.STORE_FULL, what, hint="make room on the disk, then do it again")
+                return FullDiskError(Code.STORE_FULL, what, hint="make room on the disk, then do it again")
             case apsw.BusyError() | apsw.LockedError():
                 hint = "another process holds the database; end it or try again"
                 return MachineError(Code.STORE_UNAVAILABLE, what, hint=hint)

@@ -93,8 +93,8 @@ class WriteBatch:
         """Statements that wait, with the parameters of each of their rows."""
         self._touched: set[str] = set()
         """The tables of those that wait."""
-        self._lost: dict[str, Exception] = {}
-        """Statements that wait and have to write each of their rows, and what is raised if a single one does not."""
+        self._lost: dict[str, Callable[[], Exception]] = {}
+        """Statements that wait and have to write each row → what makes the error if a single one does not."""
         self._free: dict[str, Iterator[int]] = known.free if known is not None else {}
         """Ids that the next rows of a table get."""
         self.at = at
@@ -138,7 +138,7 @@ class WriteBatch:
         return list(map(statement.make_row, found))
 
     def run_later(
-        self, statement: Statement[Any], params: dict[str, Value], lost: Exception | None = None, /
+        self, statement: Statement[Any], params: dict[str, Value], lost: Callable[[], Exception] | None = None, /
     ) -> object:
         """Run one statement before the work is over."""
         query_name = statement.name
@@ -199,7 +199,9 @@ class WriteBatch:
         for (query_name, rows), changed in zip(due, changes, strict=True):
             lost = self._lost.pop(query_name, None)
             if lost is not None and changed != len(rows):
-                raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
+                raise (
+                    lost() if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
+                )
 
     def read_state(self) -> DatabaseState | None:
         """Read what the next batch can reuse, if this one is committed and no other connection writes meanwhile."""
@@ -231,7 +233,7 @@ class WriteBatch:
             self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
 
-    def record(self, kind: str, subject: str, body: wire.JsonValue | bytes) -> int:
+    def record(self, kind: str, subject: str, body: wire.JsonValue | Mapping[str, object] | bytes) -> int:
         """Append a fact. A single writer seals it at once; several servers seal apart."""
         self.facts = True
         data = body if isinstance(body, bytes) else wire.write(body)

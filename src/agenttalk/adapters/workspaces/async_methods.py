@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, FullDiskError, MachineError
 
 S = TypeVar("S")
 P = ParamSpec("P")
@@ -41,7 +42,8 @@ async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwar
         raise
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
-        raise MachineError(
+        kind = FullDiskError if error.errno in {errno.ENOSPC, errno.EDQUOT} else MachineError
+        raise kind(
             Code.FILE_UNWRITABLE,
             f"the workspace cannot be used:{where} {error.strerror or error}",
             hint="check the path, its permissions and the free space",

@@ -12,6 +12,7 @@ here.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from datetime import datetime
 from pathlib import Path
@@ -83,6 +84,10 @@ class PlanBranch:
         if self._objects.refs.resolve(f"refs/heads/{above}"):
             message = f"there is a branch {above}, beside which git can make no branch {self.name}"
             raise UsageError(Code.NAME_TAKEN, message, hint=f"rename it: git branch -m {above} NAME")
+        if not os.access(self._objects.store, os.W_OK | os.X_OK):
+            message = f"{str(self._objects.store)!r} cannot be written, and the work of the plan is kept there"
+            hint = "give this user the right to write it, or name a clone as workspace.repo"
+            raise UsageError(Code.FILE_UNWRITABLE, message, hint=hint)
         self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
         self._objects.write_own_ref(f"{self.own}/base", base)

@@ -7,6 +7,7 @@ refs. The .git folder of an agent's clone is never named again once the agent ha
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from agenttalk.adapters.workspaces.async_methods import in_thread
-from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, FullDiskError, MachineError, UsageError
 from agenttalk.contracts.plan import Workspace
 
 NAME: Final = "AgentTalk"
@@ -56,6 +57,7 @@ _BRANCH: Final = "ref: refs/heads/"
 """How the file HEAD begins when a branch is checked out."""
 _REFTABLE: Final = "ref: refs/heads/.invalid"
 """What it says in a repository with the refs in tables."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 FOLDER: Final = "workspaces"
 """Below the root: the clones that agents work in, and the checkouts for checks."""
 KEPT: Final = "kept.git"
@@ -274,7 +276,8 @@ def _end(process: subprocess.Popen[bytes], late: threading.Event | None = None) 
 
 
 def _failed(args: tuple[str, ...], why: str) -> MachineError:
-    return MachineError(
+    kind = FullDiskError if any(os.strerror(number) in why for number in _NO_ROOM) else MachineError
+    return kind(
         Code.FILE_UNWRITABLE,
         f"git {args[0]} failed: {why[-2000:]}",
         hint="check the repository and its disk, then try again",

@@ -16,8 +16,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
+from agenttalk.adapters.workspaces.tree_reader import TreeEntry
 from agenttalk.contracts.errors import Code, MachineError
 
 _IDLE: Final = 5.0
@@ -198,11 +199,10 @@ class GitCommit:
     """The trailers of its message by their names."""
 
 
-class TreeItem(NamedTuple):
-    """One name in one folder of a tree."""
+class TreeItem(TreeEntry):
+    """One name in one folder of a tree: a file, or a folder."""
 
-    mode: str
-    oid: str
+    __slots__ = ()
 
     @property
     def is_folder(self) -> bool:
@@ -275,6 +275,20 @@ class ObjectReader:
     def remember_folder(self, oid: str, folder: Folder) -> None:
         """Remember a folder that was just written."""
         self._trees.put(oid, folder)
+
+    def list_files(self, oid: str) -> dict[str, TreeEntry]:
+        """Return every path of a tree."""
+        found: dict[str, TreeEntry] = {}
+        self._add_files(oid, "", found)
+        return found
+
+    def _add_files(self, oid: str, top: str, found: dict[str, TreeEntry]) -> None:
+        for name, item in self.folder(oid).items():
+            path = top + os.fsdecode(name)
+            if item.mode == FOLDER_MODE:
+                self._add_files(item.oid, f"{path}/", found)
+            else:
+                found[path] = item
 
     def differences(
         self, before: str | None, after: str | None, top: bytes = b""

@@ -38,6 +38,8 @@ _LISTINGS: Final = 6
 """Listings that are remembered."""
 _NEAR: Final = 2_000
 """The number of changes above which a tree is listed again."""
+_WHY: Final = "agenttalk: a plan goes on"
+"""What the log of a plan's branch says about its moves."""
 _STALE: Final = 10 * 1_000_000_000
 """Nanoseconds after which a lock on one of our own refs is stale."""
 
@@ -62,7 +64,9 @@ class GitRefs:
             lambda: git.start("cat-file", "--batch-check", at=self.location), git.limit, contents=False
         )
         self._updates = GitDialogue(
-            lambda: git.start("update-ref", "--no-deref", "--stdin", at=self.location), git.limit, contents=False
+            lambda: git.start("update-ref", "--no-deref", "-m", _WHY, "--stdin", at=self.location),
+            git.limit,
+            contents=False,
         )
 
     def close(self) -> None:
@@ -106,11 +110,13 @@ class GitRefs:
 
         The same transaction of git sets the ref `mark` to the new commit, if one is named.
         """
-        lines = [f"update {ref} {new} {old or '0' * len(new)}\n", *([f"update {mark} {new}\n"] if mark else [])]
+        lines = f"update {ref} {new} {old or '0' * len(new)}\n" + (f"update {mark} {new}\n" if mark else "")
+        if mark and self._tell(lines):  # the branch of a plan, which moves with each task
+            return True
 
         def update() -> None:
             wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", "--stdin")
-            self._git.call(*wanted, at=self.location, stdin="".join(lines).encode())
+            self._git.call(*wanted, at=self.location, stdin=lines.encode())
 
         try:
             update()
@@ -135,10 +141,15 @@ class GitRefs:
     def set_all(self, refs: Mapping[str, str]) -> None:
         """Set several refs of our own, all or none."""
         lines = "".join(f"update {ref} {new}\n" for ref, new in refs.items())
-        # A git that is open already would make folders where a repository was that has been moved away.
-        known = (self.location.git_dir / "HEAD").exists()
-        if not known or not self._updates.tell(f"start\n{lines}commit\n", "start: ok", "commit: ok"):
+        if not self._tell(lines):
             self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=lines.encode())
+
+    def _tell(self, lines: str) -> bool:
+        """Have the git that stays open do all updates, or none; return whether it did."""
+        # It would make folders where a repository was that has been moved away.
+        if not (self.location.git_dir / "HEAD").exists():
+            return False
+        return self._updates.tell(f"start\n{lines}commit\n", "start: ok", "commit: ok")
 
     def drop(self, refs: Iterable[str]) -> None:
         """Remove refs of our own; ignore missing ones."""
@@ -265,7 +276,7 @@ class GitObjects:
             base = self._listings.get(near) if near is not None else None
             changes = list(islice(self.reader.differences(near, tree), _NEAR)) if base is not None else []
             if base is None or len(changes) == _NEAR:
-                known = self._list_all(tree)
+                known = self.reader.list_files(tree)
             else:
                 known = dict(base)
                 for path, _, now in changes:
@@ -274,10 +285,6 @@ class GitObjects:
                         known[os.fsdecode(path)] = TreeEntry(*now)
             self._listings.put(tree, known)
         return known
-
-    def _list_all(self, tree: str) -> Listing:
-        files = self.reader.differences(None, tree)
-        return {os.fsdecode(path): TreeEntry(*item) for path, _, item in files if item is not None}
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Read blobs, in the given order."""

@@ -20,7 +20,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -170,57 +170,77 @@ class PristineTree(NamedTuple):
     def is_untouched(self) -> bool:
         """Return whether the folder still holds exactly what we wrote."""
         left = len(self.files)
-        pending = [(str(self.warm.path), "")]
-        while pending:
-            folder, prefix = pending.pop()
-            if folder_rights(Path(folder)) != self.warm.rights:
+        for path, entry in _list_files(self.warm, self.folders, self.empty):
+            status = entry.stat(follow_symlinks=False) if entry is not None else None
+            if status is None or self.files.get(path) != (status.st_ctime_ns, status.st_ino):
                 return False
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    path = prefix + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        if path not in self.folders and (path not in self.empty or os.listdir(entry.path)):  # noqa: PTH208 - quick
-                            return False
-                        pending.append((entry.path, f"{path}/"))
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                    if self.files.get(path) != (status.st_ctime_ns, status.st_ino):
-                        return False
-                    left -= 1
+            left -= 1
         return left == 0
 
 
-def write_pristine(objects: GitObjects, tree: str, home: Path) -> PristineTree:
+def _list_files(
+    warm: WarmTree, inner: Collection[str], empty: Collection[str]
+) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+    """List files and symlinks below a tree. A folder that we did not make, or not like that, comes without an entry."""
+    pending = [(str(warm.path), "")]
+    while pending:
+        folder, prefix = pending.pop()
+        if folder_rights(Path(folder)) != warm.rights:
+            yield prefix, None
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if not entry.is_dir(follow_symlinks=False):
+                    yield path, entry
+                elif path in inner or (path in empty and not os.listdir(entry.path)):  # noqa: PTH208 - quick
+                    pending.append((entry.path, f"{path}/"))
+                else:
+                    yield path, None
+
+
+def write_pristine(objects: GitObjects, tree: str, home: Path, trash: Path) -> PristineTree | None:
     """Write a tree, and record it once the clock of the file system has gone on.
 
-    Nothing that changes later can have the same time of change then. What git wrote in its last tick is read again, and
-    an entry that is not as git wrote it is left out of the record, so that the tree does not count as untouched.
+    Nothing that changes later can have the same time of change then. What git wrote in its last tick is read again.
+    None when the folder does not hold exactly what git wrote: another program was quicker.
     """
-    warm, listing = write_fresh(objects, tree, home), objects.listing(tree)
-    mark, top, known = warm.top / "mark", str(warm.path), warm.record
-    newest = max((status.ctime for _, status in known.files.values()), default=0)
-    while True:
-        mark.unlink(missing_ok=True)
-        mark.write_bytes(b"")
-        if mark.stat().st_mtime_ns > newest:
-            break
-        time.sleep(_TICK)
-    files = {}
-    for path, (oid, status) in known.files.items():
-        found = os.lstat(f"{top}/{path}")
-        if not status.is_of(found):
-            continue
-        if status.ctime >= known.noted:
-            where = warm.path / path
-            data = os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes()
-            if objects.blob_id(data) != oid:
-                continue
-        files[path] = (status.ctime, found.st_ino)
+    warm = write_fresh(objects, tree, home)
+    pristine = None
+    try:
+        newest = max((status.ctime for _, status in warm.record.files.values()), default=0)
+        mark = warm.top / "mark"
+        while True:
+            mark.unlink(missing_ok=True)
+            mark.write_bytes(b"")
+            if mark.stat().st_mtime_ns > newest:
+                break
+            time.sleep(_TICK)
+        pristine = _record_pristine(objects, tree, warm)
+    finally:
+        if pristine is None:
+            folders.remove(warm.top, trash)
+    return pristine
+
+
+def _record_pristine(objects: GitObjects, tree: str, warm: WarmTree) -> PristineTree | None:
+    """Record the files of a tree that git has just written; None if anything else is there, or anything is missing."""
+    listing, known = objects.listing(tree), warm.record
     above = frozenset(tree_reader.list_folders(listing))
     empty = frozenset(path for path, item in listing.items() if item.mode == tree_reader.SUBMODULE)
-    if len(files) < len(listing) - len(empty):
-        files[""] = (0, 0)  # never found
-    return PristineTree(tree, warm, files, above, empty)
+    files = {}
+    for path, entry in _list_files(warm, above, empty):
+        oid, then = known.files.get(path, tree_reader.UNKNOWN)
+        found = entry.stat(follow_symlinks=False) if entry is not None else None
+        if found is None or not then.is_of(found) or (then.ctime >= known.noted and _hash(objects, warm, path) != oid):
+            return None
+        files[path] = (then.ctime, found.st_ino)
+    return PristineTree(tree, warm, files, above, empty) if len(files) == len(listing) - len(empty) else None
+
+
+def _hash(objects: GitObjects, warm: WarmTree, path: str) -> str:
+    """Return the id of what a file or symlink holds."""
+    where = warm.path / path
+    return objects.blob_id(os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes())
 
 
 class LayeredTree(NamedTuple):
@@ -324,9 +344,8 @@ class LayeredTrees:
                     self._proven = drawn
                     return pristine.tree, pristine.warm
             self._forget_pristine()
-        pristine = self._pristine = write_pristine(self._objects, tree, self._home)
-        if not pristine.is_untouched():
-            self._forget_pristine()
+        pristine = self._pristine = write_pristine(self._objects, tree, self._home, self._trash)
+        if pristine is None:
             return None
         self._proven = drawn
         return pristine.tree, pristine.warm
@@ -466,7 +485,7 @@ class CheckRepositories:
             source = self._folder.common / name
             if source.is_file():
                 folders.write(copy / name, source.read_bytes())
-        self._objects.call("read-tree", tree, index=copy / "index")
+        (copy / "index").write_bytes(tree_reader.pack_index(self._objects.listing(tree), self._objects.algorithm))
 
     def _commit(self, copy: Path, tree: str, view: _RepositoryView) -> str:
         """Write the commit with the tree into the copy."""

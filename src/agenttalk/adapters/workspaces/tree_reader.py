@@ -87,7 +87,7 @@ class FileStatus(NamedTuple):
         )
 
 
-_UNKNOWN: Final = ("", FileStatus(-1, -1, -1, -1, -1))
+UNKNOWN: Final = ("", FileStatus(-1, -1, -1, -1, -1))
 """What no file is recognised by."""
 
 
@@ -100,7 +100,7 @@ class FolderRecord:
 
     def find_known(self, path: str, status: os.stat_result) -> str | None:
         """Return the content of a file that was not touched since."""
-        oid, then = self.files.get(path, _UNKNOWN)
+        oid, then = self.files.get(path, UNKNOWN)
         return oid if then.ctime < self.noted and then.is_of(status) else None
 
     @classmethod
@@ -142,6 +142,19 @@ def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, Fil
         at += (end - at + 8) & ~7  # padded with NULs, at least one
 
 
+def pack_index(listing: Listing, algorithm: str) -> bytes:
+    """Make an index of git for a tree. It knows nothing of files, so git reads each of them when it is asked."""
+    heads = {mode: _FIELDS.pack(*bytes(6), int(mode, 8), *bytes(3)) for mode in (FILE, PROGRAM, LINK, SUBMODULE)}
+    parts = [b"DIRC" + (2).to_bytes(4, "big") + len(listing).to_bytes(4, "big")]
+    for name, (mode, oid) in sorted((os.fsencode(path), item) for path, item in listing.items()):
+        entry = heads[mode] + bytes.fromhex(oid) + min(len(name), _LONGEST).to_bytes(2, "big") + name
+        parts.append(entry + bytes(8 - len(entry) % 8))
+    data = b"".join(parts)
+    return data + hashlib.new(algorithm, data, usedforsecurity=False).digest()
+
+
+_LONGEST: Final = 0xFFF
+"""The length of a name that an entry of an index can say; of a longer one, it says this."""
 _SECOND: Final = 1_000_000_000
 
 

@@ -45,12 +45,14 @@ from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.changes.changed_files import ChangedFile
-from agenttalk.rules.checks.protection import FileTree
+from agenttalk.rules.checks.protection import FileTree, Protection
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
 EVERYTHING: Final = Globs(otherwise=True)
 _FILE_TREES: Final = 4
 """Trees whose paths are remembered."""
+_PROTECTIONS: Final = 16
+"""Protections whose files are remembered."""
 
 
 class PlanTrees:
@@ -59,6 +61,8 @@ class PlanTrees:
     def __init__(self, objects: GitObjects) -> None:
         self._objects = objects
         self._files: ObjectCache[str, FileTree] = ObjectCache(_FILE_TREES)
+        self._protected: ObjectCache[Protection, tuple[frozenset[str], frozenset[str]]] = ObjectCache(_PROTECTIONS)
+        """The files of a tree, and those of them that are protected."""
 
     @threaded
     def tree_of(self, commit: str) -> str:
@@ -109,6 +113,15 @@ class PlanTrees:
         tree = self._objects.tree_of(tree)
         known = self._files.get(tree)
         return known or self._files.put(tree, FileTree.from_paths(self._objects.listing(tree)))
+
+    @threaded
+    def find_protected(self, tree: str, protected: Protection) -> frozenset[str]:
+        """Find the protected files of a tree. Of one that was asked about before, only other paths are compared."""
+        paths = frozenset(self._objects.listing(tree))
+        before, known = self._protected.get(protected) or (frozenset[str](), frozenset[str]())
+        found = (known & paths) | frozenset(protected.filter_paths(paths - before))
+        self._protected.put(protected, (paths, found))
+        return found
 
     @threaded
     def hash_covered(self, tree: str, globs: Mapping[str, Globs]) -> dict[str, str]:

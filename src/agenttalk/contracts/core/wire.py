@@ -82,7 +82,7 @@ def _encoder() -> Callable[[Any], str]:
 _canonical = _encoder()
 
 
-def write(value: JsonValue) -> bytes:
+def write(value: object) -> bytes:
     """Return the canonical form: sorted keys, no white space, UTF-8. Raises JsonError if JSON cannot contain it."""
     try:
         return _canonical(value).encode("utf-8")
@@ -94,7 +94,7 @@ quoted: Final[Callable[[str], str]] = json.encoder.encode_basestring
 """Return a text as the canonical form has it."""
 
 
-def to_text(value: JsonValue) -> str:
+def to_text(value: object) -> str:
     """Return the canonical form as text, to be put into a larger one."""
     try:
         return _canonical(value)

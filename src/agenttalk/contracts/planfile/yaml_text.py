@@ -8,7 +8,7 @@ grow without limit, and every problem has a line and a column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -50,11 +50,15 @@ class YamlSource:
     marks: dict[int, dict[int | str, TextPosition]] = field(default_factory=dict, repr=False)
     """The id of a list or mapping → the places of its values."""
 
-    def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """Return the problems with line and column, where they are known."""
-        return tuple(self._placed(problem) for problem in problems) if self.marks else tuple(problems)
+    def located(
+        self,
+        problems: Iterable[Problem],
+        add: Callable[[str, TextPosition], str] = lambda text, mark: f"{text} ({mark})",
+    ) -> tuple[Problem, ...]:
+        """Return the problems with line and column, where they are known. `add` adds those to a text."""
+        return tuple(self._placed(problem, add) for problem in problems) if self.marks else tuple(problems)
 
-    def _placed(self, problem: Problem) -> Problem:
+    def _placed(self, problem: Problem, add: Callable[[str, TextPosition], str]) -> Problem:
         mark, holder = None, self.value
         for number, name in _STEP.findall(problem.field):
             key = int(number) if number else name
@@ -63,7 +67,7 @@ class YamlSource:
                 holder = holder[key]
             except (KeyError, IndexError, TypeError):
                 break
-        return replace(problem, message=f"{problem.message} ({mark})") if mark else problem
+        return replace(problem, message=add(problem.message, mark)) if mark else problem
 
 
 def plan_file_error(problems: Iterable[Problem]) -> ContractError:

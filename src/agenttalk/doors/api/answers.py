@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.contracts.errors import Problem
 from agenttalk.engine.agents.remote import ClaimedAttempt
 from agenttalk.engine.core.access import Token
 from agenttalk.engine.messages.dead_letters import DeadLetter
 from agenttalk.engine.operation.fsck import IntegrityFault
 from agenttalk.engine.operation.schedules import ScheduleView
+from agenttalk.engine.operation.service import ChainVerification
 from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.views.models.root import AgentSummary
 
@@ -59,13 +61,6 @@ class TokenList(TypedDict):
     tokens: list[Token]
 
 
-class ProgressAnswer(TypedDict):
-    """Whether a report counts, and why the attempt is stopped if it is."""
-
-    counted: bool
-    stopped: str | None
-
-
 class ScheduleList(TypedDict):
     """Schedules."""
 
@@ -105,7 +100,7 @@ class SubmittedPlan(TypedDict):
 
     plan_id: str
     new: bool
-    remarks: list[JsonObject]
+    remarks: list[Problem]
 
 
 class MergedPlan(TypedDict):
@@ -121,22 +116,11 @@ class AgentList(TypedDict):
     agents: list[AgentSummary]
 
 
-class ChainAnswer(TypedDict):
-    """The result of checking one chain of the ledger."""
-
-    chain: str
-    intact: bool
-    entries: int
-    head: str
-    broken: JsonObject | None
-    unsealed: list[int]
-
-
 class LedgerVerification(TypedDict):
     """The result of checking every chain of the ledger."""
 
     ok: bool
-    chains: list[ChainAnswer]
+    chains: list[ChainVerification]
 
 
 class QuestionList(TypedDict):
@@ -153,32 +137,10 @@ class DeadLetterList(TypedDict):
     next: str | None
 
 
-class DeadLetterAnswer(TypedDict):
-    """A dead letter with its original in base64."""
-
-    content: str | None
-
-
 class FaultList(TypedDict):
     """Faults of a root."""
 
     faults: list[IntegrityFault]
-
-
-class ReloadAnswer(TypedDict):
-    """Settings that changed, and those that need a restart."""
-
-    changed: list[str]
-    needs_restart: list[str]
-
-
-class CollectionAnswer(TypedDict):
-    """What was removed, or would be."""
-
-    dry_run: bool
-    freed: JsonObject
-    bytes: int
-    items: list[JsonObject]
 
 
 class PublishedAnswer(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -52,7 +52,7 @@ class ValueResponse(Response):
     def __init__(self, value: wire.JsonValue | Mapping[str, object], status: int = 200) -> None:
         """Write the value with its texts in English."""
         self.value = value
-        data = wire.write(cast("wire.JsonValue", value))
+        data = wire.write(value)
         super().__init__(data, status, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 

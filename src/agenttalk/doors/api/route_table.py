@@ -31,6 +31,7 @@ from agenttalk.doors.api.roles import (
 from agenttalk.doors.api.route import Method, RouteSpec
 from agenttalk.doors.api.routes import (
     agents,
+    checks,
     events,
     ledger,
     mail,
@@ -53,11 +54,12 @@ from agenttalk.engine.core.access import Token
 from agenttalk.engine.core.task_comments import ContributionReceipt, TaskCommentPage
 from agenttalk.engine.inbox.tick_report import TickReport
 from agenttalk.engine.mail.letters import SentLetter
-from agenttalk.engine.messages.dead_letters import ReplayedDeadLetter
+from agenttalk.engine.messages.dead_letters import DeadLetterContent, ReplayedDeadLetter
 from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.messages.sent_commands import SentCommandReceipt
 from agenttalk.engine.operation.monitor import MonitorReport
 from agenttalk.engine.operation.schedules import ScheduleChange, ScheduleView
+from agenttalk.engine.operation.service import CollectionReport, ProgressReceipt, ReloadReport
 from agenttalk.engine.people.agent_questions import AnsweredQuestion, QuestionReceipt
 from agenttalk.engine.people.questions import QuestionView
 from agenttalk.engine.plans.releases import ReleaseView
@@ -168,7 +170,7 @@ ATTEMPT_ROUTES: Final = (
         roles=AGENTS,
         task_handler=tasks.report_progress,
         body=bodies.ProgressBody,
-        answer=answers.ProgressAnswer,
+        answer=ProgressReceipt,
     ),
     RouteSpec(
         method="GET",
@@ -735,7 +737,7 @@ MESSAGE_ROUTES: Final = (
         summary="Show a dead letter with its original.",
         roles=READERS,
         handler=people.deadletter,
-        answer=answers.DeadLetterAnswer,
+        answer=DeadLetterContent,
     ),
     RouteSpec(
         method="POST",
@@ -857,6 +859,34 @@ AGENT_ROUTES: Final = (
         body=SyncRequest,
         answer=SyncAnswer,
         repeatable=True,
+    ),
+    RouteSpec(
+        method="GET",
+        path="/api/worker/checks/{id}/files/{sha256}",
+        summary="Fetch a file of a check, as its verifier.",
+        roles=FLEET,
+        handler=checks.get_file,
+        media="application/octet-stream",
+    ),
+    RouteSpec(
+        method="GET",
+        path="/api/worker/checks/{id}/tree.git/info/refs",
+        summary="Show git the tree of a check, the one ref that can be fetched.",
+        roles=FLEET,
+        handler=checks.get_refs,
+        media="application/x-git-upload-pack-advertisement",
+        filters=("service",),
+        basic=True,
+    ),
+    RouteSpec(
+        method="POST",
+        path="/api/worker/checks/{id}/tree.git/git-upload-pack",
+        summary="Fetch the tree of a check; git sends this.",
+        roles=FLEET,
+        handler=checks.upload_pack,
+        media="application/x-git-upload-pack-result",
+        repeatable=True,
+        basic=True,
     ),
     RouteSpec(
         method="GET",
@@ -1044,7 +1074,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=operator.gc,
         body=bodies.GcBody,
-        answer=answers.CollectionAnswer,
+        answer=CollectionReport,
     ),
     RouteSpec(
         method="POST",
@@ -1053,7 +1083,7 @@ ENGINE_ROUTES: Final = (
         roles=OPERATOR,
         handler=metrics.reload_settings,
         body=bodies.ReloadBody,
-        answer=answers.ReloadAnswer,
+        answer=ReloadReport,
         repeatable=True,
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import mcp_types as types
@@ -25,6 +25,10 @@ from agenttalk.doors.mcp.tool_table import BRIEF_INSTRUCTIONS, BY_NAME, INSTRUCT
 
 SCHEME: Final = "agenttalk://"
 Context = ServerRequestContext[Any, Any]
+P = TypeVar("P")
+R = TypeVar("R")
+Handler: TypeAlias = Callable[[Context, P], Awaitable[R]]
+ToolHandler: TypeAlias = Handler[types.CallToolRequestParams, types.CallToolResult]
 ClientFactory = Callable[[Request | None], AsyncEngineClient]
 """Who asks the engine, for the HTTP request that a call came in by, if it came in by one."""
 TEMPLATES: Final = (
@@ -41,6 +45,25 @@ def make_server(
 
     `own` is the attempt that started it; `heartbeats` tell of the life of an agent elsewhere that did.
     """
+    tools, call = _make_tool_handlers(ask, guess, own, heartbeats)
+    resources, templates, read = _make_resource_handlers(ask)
+    return Server(
+        "agenttalk",
+        version=version("agenttalk"),
+        title="AgentTalk",
+        instructions=BRIEF_INSTRUCTIONS if own is not None else INSTRUCTIONS,
+        on_list_tools=tools,
+        on_call_tool=call,
+        on_list_resources=resources,
+        on_list_resource_templates=templates,
+        on_read_resource=read,
+    )
+
+
+def _make_tool_handlers(
+    ask: ClientFactory, guess: str, own: OwnAttempt | None, heartbeats: ClaimHeartbeats | None
+) -> tuple[Handler[types.PaginatedRequestParams | None, types.ListToolsResult], ToolHandler]:
+    """Make what lists tools, and what calls one."""
 
     async def tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         role = await _role(ask(ctx.request), guess)
@@ -57,6 +80,18 @@ def make_server(
             return _to_tool_result(answer)
         except ToolRefusal as refusal:
             return _to_error_result(refusal)
+
+    return tools, call
+
+
+def _make_resource_handlers(
+    ask: ClientFactory,
+) -> tuple[
+    Handler[types.PaginatedRequestParams | None, types.ListResourcesResult],
+    Handler[types.PaginatedRequestParams | None, types.ListResourceTemplatesResult],
+    Handler[types.ReadResourceRequestParams, types.ReadResourceResult],
+]:
+    """Make what lists resources and their templates, and what reads one."""
 
     async def resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         names = await _tasks(ask(ctx.request))
@@ -84,17 +119,7 @@ def make_server(
             contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
         )
 
-    return Server(
-        "agenttalk",
-        version=version("agenttalk"),
-        title="AgentTalk",
-        instructions=BRIEF_INSTRUCTIONS if own is not None else INSTRUCTIONS,
-        on_list_tools=tools,
-        on_call_tool=call,
-        on_list_resources=resources,
-        on_list_resource_templates=templates,
-        on_read_resource=read,
-    )
+    return resources, templates, read
 
 
 async def _role(ask: AsyncEngineClient, guess: str) -> str:

@@ -244,7 +244,7 @@ async def download_exhibit(service: Service, request: Request, _: PageContext) -
 async def deadletters(service: Service, request: Request, reader: PageContext) -> Response:
     """Show a page of dead letters."""
     page = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
-    return render_page("deadletters", reader, letters=[letter.as_json() for letter in page.letters], next=page.next)
+    return render_page("deadletters", reader, letters=page.letters, next=page.next)
 
 
 async def deadletter(service: Service, request: Request, reader: PageContext) -> Response:

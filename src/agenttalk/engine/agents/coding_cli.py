@@ -440,7 +440,7 @@ class CodingAttempt:
         known = account_waits.identify(self.job.profile, self.owner.environ, deps.sandbox_paths.home)
         return AccountLimit(known[1], known[0], limit) if limit is not None and known is not None else None
 
-    def usage(self, ended: TurnEnd) -> dict[str, Any]:
+    def usage(self, ended: TurnEnd) -> dict[str, object]:
         """Return the record of the attempt for the ledger."""
         used = self.used
         told = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def performance_to_json(performance: Performance) -> dict[str, Any]:
     }
 
 
-def read_performance(said: dict[str, Any]) -> Performance:
+def read_performance(said: Mapping[str, Any]) -> Performance:
     """Read a performance that this engine or an earlier one stored."""
     return Performance(
         said["how"],
@@ -71,7 +72,7 @@ def read_performance(said: dict[str, Any]) -> Performance:
 
 
 def read_worker_performance(
-    said: dict[str, Any], outputs: tuple[OutputContent, ...], submitted: SubmittedWork | None, seconds: float
+    said: Mapping[str, Any], outputs: tuple[OutputContent, ...], submitted: SubmittedWork | None, seconds: float
 ) -> Performance:
     """Read a performance that a worker sent: its word about the agent, with what was handed in before.
 
@@ -101,7 +102,7 @@ def read_file(said: list[Any]) -> tuple[str, str, str, int, bytes | None]:
     return name, path, sha256, size, base64.b64decode(data) if data is not None else None
 
 
-def _limit_to_json(limited: AccountLimit) -> dict[str, Any]:
+def _limit_to_json(limited: AccountLimit) -> dict[str, str | None]:
     limit = limited.limit
     resets = format_instant(limit.resets_at) if limit.resets_at is not None else None
     return {
@@ -113,7 +114,7 @@ def _limit_to_json(limited: AccountLimit) -> dict[str, Any]:
     }
 
 
-def _read_limit(said: dict[str, Any]) -> AccountLimit:
+def _read_limit(said: Mapping[str, Any]) -> AccountLimit:
     resets = parse_instant(said["resets"]) if said["resets"] else None
     kind: LimitKind = "usage" if said["kind"] == "usage" else "overload"
     return AccountLimit(str(said["account"]), str(said["agent"]), ProviderLimit(kind, str(said["text"]), resets))

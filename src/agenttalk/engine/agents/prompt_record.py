@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, TypedDict
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
@@ -29,7 +29,7 @@ ORDERS: Final = 50
 PromptStatus = Literal["as_injected", "differs", "hash_only", "not_yet"]
 
 
-class PromptRecord(NamedTuple):
+class PromptRecord(TypedDict):
     """The prompt of a command, as its agent got it last."""
 
     command_id: str | None
@@ -40,10 +40,6 @@ class PromptRecord(NamedTuple):
     """`as_injected`: the text has that hash. `differs`: it has another, so secrets were taken out, or the file was
     changed. `hash_only`: no text was kept. `not_yet`: no agent got it."""
     text: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the record as JSON."""
-        return self._asdict()
 
 
 def save_prompt(root: Folder, base: str, prompt: str) -> None:
@@ -68,8 +64,12 @@ async def read_prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = 
     if row is None and command_id:
         raise UsageError(Code.NAME_UNKNOWN, f"{task_id} has no command {command_id[:80]!r}", hint="look at the task")
     if row is None or row.prompt_sha256 is None or row.receiver is None:
-        return PromptRecord(row.command_id if row else None, None, None, "not_yet", None)
+        return _make_record(row.command_id if row else None, "not_yet")
     return await asyncio.to_thread(_read, deps, plan_id, task_id, row.command_id, row.receiver, row.prompt_sha256)
+
+
+def _make_record(command_id: str | None, standing: PromptStatus, sha256: str | None = None) -> PromptRecord:
+    return {"command_id": command_id, "attempt": None, "sha256": sha256, "standing": standing, "text": None}
 
 
 def _read(deps: Deps, plan_id: str, task_id: str, command_id: str, agent_id: str, sha256: str) -> PromptRecord:
@@ -80,10 +80,10 @@ def _read(deps: Deps, plan_id: str, task_id: str, command_id: str, agent_id: str
     except (AgentTalkError, OSError):
         data = None
     if data is None:
-        return PromptRecord(command_id, None, sha256, "hash_only", None)
+        return _make_record(command_id, "hash_only", sha256)
     standing: PromptStatus = "as_injected" if wire.sha256(data) == sha256 else "differs"
     text = deps.secret_guard.secrets.redact(data.decode(errors="replace"))
-    return PromptRecord(command_id, attempt, sha256, standing, text)
+    return {**_make_record(command_id, standing, sha256), "attempt": attempt, "text": text}
 
 
 def _last(root: Folder, folder: str, command_id: str) -> int:

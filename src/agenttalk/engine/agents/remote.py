@@ -459,8 +459,8 @@ class RemoteAgents:
         return {"task": _name(job), "epoch": job.epoch, "sha256": sha256}
 
 
-def _taken_body(job: Job, worker: str) -> JsonObject:
-    body: JsonObject = {"lease": job.lease, "epoch": job.epoch}
+def _taken_body(job: Job, worker: str) -> dict[str, object]:
+    body: dict[str, object] = {"lease": job.lease, "epoch": job.epoch}
     return {**body, "worker": worker} if worker else body
 
 

@@ -21,7 +21,7 @@ from agenttalk.ports.statements.budgets import ACCOUNT_WAITS, HOLD_FOR_ACCOUNT, 
 from agenttalk.rules.agents import acp_table, cli_table, model_services
 from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.budgets.provider_limits import AccountLimit, AccountWait
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.catalogue import to_columns
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def end_wait(tx: Tx, account: str, *, by: str, now: datetime) -> None:
 
 def describe_wait(wait: AccountWait) -> Message:
     """Say which account waits, why and until when."""
-    words = budget_words.ACCOUNT_USED_UP if wait.kind == "usage" else budget_words.PROVIDER_BUSY
+    words = turn_words.ACCOUNT_USED_UP if wait.kind == "usage" else turn_words.PROVIDER_BUSY
     return words(agent=wait.agent, until=write_time(wait.until), why=wait.text)
 
 

@@ -29,7 +29,7 @@ from agenttalk.ports.statements.budgets import (
 from agenttalk.ports.statements.core import FACT
 from agenttalk.ports.statements.views import LEDGER_PAGE
 from agenttalk.rules.core import usage
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.budgets.turn_monitor import TurnMonitors
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000
 """Facts that are read in one transaction."""
-HELD: Final = f'%"id":"{budget_words.OF_DAY.id}"%'
+HELD: Final = f'%"id":"{turn_words.OF_DAY.id}"%'
 """The part of a stored reason that names the message of a task which waits for another day or limit."""
 SHOWN: Final = 20
 """How many of the waiting tasks are counted exactly."""

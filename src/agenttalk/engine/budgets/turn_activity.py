@@ -57,13 +57,15 @@ class TurnActivity:
             self._before[self.detail] = self.done
         self.phase, self.detail, self.tool, self.file = phase, detail, "", ""
         self.done = self.total = None
-        self._restart()
+        self._began, self._since = asyncio.get_running_loop().time(), ""
+        self._changed()
 
     def note(self, note: Note) -> None:
         """Show what the agent says that it does."""
         if self.phase == "working" and note.progress:
             self.detail, self.tool, self.file = note.progress, note.tool, note.file
-            self._restart()
+            self._began, self._since = asyncio.get_running_loop().time(), ""
+            self._changed()
 
     def count_tests(self, done: int | None, total: int | None) -> None:
         """Show how many tests the running check has finished."""
@@ -72,10 +74,6 @@ class TurnActivity:
         if (done, total) != (self.done, self.total):
             self.done, self.total = done, total
             self._changed()
-
-    def _restart(self) -> None:
-        self._began, self._since = asyncio.get_running_loop().time(), ""
-        self._changed()
 
     def read(self, now: datetime, used: UsageTotals, round_number: int, redact: Callable[[str], str]) -> TaskActivity:
         """Return the activity as it is `now`, with the usage of the turn."""

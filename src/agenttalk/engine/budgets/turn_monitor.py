@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agenttalk.engine.budgets.turn_activity import TurnActivity
 from agenttalk.engine.budgets.used_budgets import Allowance, Budgets
@@ -18,7 +18,7 @@ from agenttalk.rules.budgets.budgets import Scope
 from agenttalk.rules.budgets.stuck import ActivityTrail, StuckRule
 from agenttalk.rules.core import usage
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 
 _SOONEST: Final = 0.01
 """The shortest time between two checks, in seconds."""
@@ -106,7 +106,8 @@ class TurnMonitor:
 
     def close(self) -> None:
         """Record that the turn is over."""
-        self.end_program()
+        if self._began is not None:
+            self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
                 tally.remove_turn(self.lease)
@@ -229,7 +230,7 @@ class TurnMonitor:
                 if each.kind == "seconds"
             ]
             if over:
-                self.stop(Abort("budget-exhausted", budget_words.USED_UP(limit=over[0].describe())))
+                self.stop(Abort("budget-exhausted", turn_words.USED_UP(limit=over[0].describe())))
                 return
         self.check_limits()
         if self.abort is None:
@@ -295,7 +296,14 @@ def start_counting(job: Job) -> TurnMonitor | None:
     return watch
 
 
-def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, Any]:
+class TurnUsage(TypedDict):
+    """What a turn used, as its performance has it."""
+
+    seconds: float
+    usage: dict[str, object]
+
+
+def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> TurnUsage:
     """Return what a turn used, for its performance: what it reported, or its final report if that is more."""
     most = told.max_with(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}

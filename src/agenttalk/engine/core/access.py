@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards
@@ -40,6 +40,7 @@ still to enrol."""
 PersonRole = Literal["operator", "viewer", "worker"]
 """Roles of people and of their programs; a worker is a pipeline that reports."""
 PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
+TokenRole: TypeAlias = Literal["agent"] | PersonRole
 _EVER: Final = "9999"
 
 ENGINE_TOKEN_LABEL: Final = "operator"  # noqa: S105 - the name of a token, not a token
@@ -111,20 +112,16 @@ async def _worker(deps: Deps, system: Store, token: str) -> Caller | None:
     return Caller("fleet", found.worker) if is_own else None
 
 
-class Token(NamedTuple):
+class Token(TypedDict):
     """A token that was made, without the token itself, which is not stored."""
 
     id: str
     """The beginning of its hash, which identifies it."""
-    role: Literal["agent", "viewer", "operator", "worker"]
+    role: TokenRole
     name: str
     """The agent that it is for, or the label that people gave it."""
     at: str
     revoked_at: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what programs see of it."""
-        return self._asdict()
 
 
 async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
@@ -133,13 +130,13 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
     Raises ConflictError when it was revoked, or has another holder.
     """
     system = await deps.stores.board(boards.SYSTEM)
-    wanted = Token(_hash(token)[:_SHOWN], "agent", agent_id, deps.stamp(), None)
+    wanted = _make_token(_hash(token), "agent", agent_id, deps.stamp())
 
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run(ADD_AGENT_TOKEN, hash=_hash(token), agent_id=agent_id, at=wanted.at)
-        tx.record("token.made", f"agents/{agent_id}", {"token": wanted.id, "by": by})
+        tx.run(ADD_AGENT_TOKEN, hash=_hash(token), agent_id=agent_id, at=wanted["at"])
+        tx.record("token.made", f"agents/{agent_id}", {"token": wanted["id"], "by": by})
         return wanted
 
     return await system.transact(work)
@@ -151,24 +148,28 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
     Raises ConflictError when it was revoked, or has another holder.
     """
     system = await deps.stores.board(boards.SYSTEM)
-    wanted = Token(_hash(token)[:_SHOWN], role, name, deps.stamp(), None)
+    wanted = _make_token(_hash(token), role, name, deps.stamp())
 
     def work(tx: Tx) -> Token:
         if (known := _known(tx, token, wanted)) is not None:
             return known
-        tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=name, at=wanted.at)
-        tx.record("token.made", f"people/{name}", {"token": wanted.id, "role": role, "by": by})
+        tx.run(ADD_TOKEN, hash=_hash(token), role=role, label=name, at=wanted["at"])
+        tx.record("token.made", f"people/{name}", {"token": wanted["id"], "role": role, "by": by})
         return wanted
 
     return await system.transact(work)
 
 
+def _make_token(digest: str, role: TokenRole, name: str, at: str, revoked_at: str | None = None) -> Token:
+    return {"id": digest[:_SHOWN], "role": role, "name": name, "at": at, "revoked_at": revoked_at}
+
+
 def _agent_token(row: AgentTokenRow) -> Token:
-    return Token(row.hash[:_SHOWN], "agent", row.agent_id, row.at, row.revoked_at)
+    return _make_token(row.hash, "agent", row.agent_id, row.at, row.revoked_at)
 
 
 def _person_token(row: TokenRow) -> Token:
-    return Token(row.hash[:_SHOWN], row.role, row.label, row.at, row.revoked_at)
+    return _make_token(row.hash, row.role, row.label, row.at, row.revoked_at)
 
 
 def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
@@ -177,11 +178,11 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
     agents = [_agent_token(row) for row in tx.run(AGENT_TOKENS) if row.hash == digest]
     people = [_person_token(row) for row in tx.run(TOKENS) if row.hash == digest]
     for known in (*agents, *people):
-        if known.revoked_at is None and (known.role, known.name) == (wanted.role, wanted.name):
+        if known["revoked_at"] is None and (known["role"], known["name"]) == (wanted["role"], wanted["name"]):
             return known
         raise ConflictError(
             Code.STORE_CONFLICT,
-            "this token was revoked" if known.revoked_at else "this token has another holder",
+            "this token was revoked" if known["revoked_at"] else "this token has another holder",
             hint="make a new one: a token is good for one holder, until it is revoked",
         )
     return None
@@ -192,7 +193,7 @@ async def list_tokens(deps: Deps) -> list[Token]:
     system = await deps.stores.board(boards.SYSTEM)
     agents = [_agent_token(row) for row in await system.read(AGENT_TOKENS)]
     people = [_person_token(row) for row in await system.read(TOKENS) if row.label != ENGINE_TOKEN_LABEL]
-    return sorted([*agents, *people], key=lambda each: (each.at, each.id))
+    return sorted([*agents, *people], key=lambda each: (each["at"], each["id"]))
 
 
 async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
@@ -208,13 +209,13 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> 
             if row.hash[:_SHOWN] == token_id and row.revoked_at is None:
                 tx.run(REVOKE_AGENT_TOKEN, hash=row.hash, at=at)
                 tx.record("token.revoked", f"agents/{row.agent_id}", {"token": token_id, "by": by})
-                return Token(token_id, "agent", row.agent_id, row.at, at)
+                return _make_token(row.hash, "agent", row.agent_id, row.at, at)
         for own in tx.run(TOKENS):
             if own.hash[:_SHOWN] == token_id and own.revoked_at is None and own.label != ENGINE_TOKEN_LABEL:
                 tx.run(REVOKE_TOKEN, hash=own.hash, at=at)
                 tx.run(DROP_SESSIONS, at=_EVER)
                 tx.record("token.revoked", f"people/{own.label}", {"token": token_id, "role": own.role, "by": by})
-                return Token(token_id, own.role, own.label, own.at, at)
+                return _make_token(own.hash, own.role, own.label, own.at, at)
         hint = "'agenttalk token list' lists them"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
 

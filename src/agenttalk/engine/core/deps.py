@@ -13,6 +13,7 @@ from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.core.submitted_plans import SubmittedPlans
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
+from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
 
 if TYPE_CHECKING:
     from agenttalk.contracts.errors import Problem
@@ -107,6 +108,8 @@ class Deps:
     mcp_server: tuple[str, ...] = ()
     """The command of our MCP server on standard input and output; empty if it cannot be started here."""
 
+    verify: VerifyPolicy = HERE
+    """Who makes the checks that run a program of the work."""
     is_signed: SignatureCheck = refuse_signature
     """Whether data was signed with the private part of a public key."""
 

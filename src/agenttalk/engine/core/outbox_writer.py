@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import parse_instant, write_time
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
@@ -57,7 +56,7 @@ class ReceiptSubject(NamedTuple):
     command_id: str | None
     command_seq: int | None
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return the fields that have a value."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 

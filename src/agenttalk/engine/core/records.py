@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.ports.statements.core import PUT_BLOB
 from agenttalk.ports.statements.messages import ADD_DEADLETTER, JOURNAL_GROWN, SHOW_VIEW, TALLY, VIEW_EXISTS
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core import root_layout
+    from agenttalk.contracts.envelope import PayloadFile
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.record import DeliveryStatus
     from agenttalk.ports.storage import Tx
@@ -65,7 +65,9 @@ def store_content(tx: Tx, data: bytes) -> str:
     return digest
 
 
-def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
+def publish_file(
+    tx: Tx, path: str, body: wire.JsonValue | Mapping[str, object] | bytes, *, content: str | None = None
+) -> None:
     """Have a file written once this is committed. Repeating it changes nothing.
 
     The path is one under system_runtime/, or under the root where it begins with agents/. Without a body
@@ -85,14 +87,14 @@ def alert(
     key: str,
     severity: Severity = "ERROR",
     source: RecordSource | None = None,
-    details: JsonObject | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> bool:
     """Raise an alert, once for each key; False when it was raised before."""
     alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
     if tx.run(VIEW_EXISTS, path=path):
         return False
-    body: JsonObject = {
+    body = {
         "schema_version": "1.0",
         "alert_id": alert_id,
         "plan_id": plan_id,
@@ -108,6 +110,20 @@ def alert(
     return True
 
 
+class JournalFile(TypedDict):
+    """A file of a message, as the journal names it."""
+
+    path: str
+    sha256: str
+    size_bytes: int | None
+
+
+def list_files(files: Iterable[PayloadFile]) -> tuple[JournalFile, ...]:
+    """List the files of an artifact, as the journal names them."""
+    found: list[Any] = [file.as_json() for file in files]
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class JournalMessage:
     """A message as the journal names it."""
@@ -119,12 +135,12 @@ class JournalMessage:
     task_id: str | None = None
     command_id: str | None = None
     output_name: str | None = None
-    files: tuple[JsonObject, ...] = ()
+    files: tuple[JournalFile, ...] = ()
 
 
 def make_journal_line(
     letter: JournalMessage, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
-) -> JsonObject:
+) -> dict[str, object]:
     """Make one line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
         "schema_version": "1.0",
@@ -262,7 +278,7 @@ def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     return True
 
 
-def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> JsonObject:
+def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, object]:
     """Make the document of a dead letter."""
     original = {
         "file_name": refused.name,

@@ -169,7 +169,7 @@ def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -
     """List files that were changed since then, by the file system's own time, which no program can set."""
     try:
         with folder.open_folder(top) as here:
-            entries = sorted(entry for entry in here.scan() if entry.kind == "folder" or entry.ctime_ns >= since)
+            entries = sorted(here.scan(since))
     except MissingError:
         return
     except MachineError as error:

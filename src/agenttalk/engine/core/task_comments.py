@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards, records
 from agenttalk.engine.core.access import Caller
@@ -69,7 +68,7 @@ class TaskContribution:
     body: str
     claims: Any = None
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return only the fields that are set."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 

@@ -18,12 +18,15 @@ from agenttalk.contracts.worker import (
     PROTOCOL,
     AttemptName,
     AttemptReport,
+    CheckReport,
     DesiredAttempt,
+    DesiredCheck,
     JobInput,
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
     WorkerJob,
+    WorkerRole,
     WorkerState,
 )
 from agenttalk.engine.agents.offers import AttemptOffer
@@ -32,6 +35,7 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.workers import Workers, require_protocol, to_standing
 from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.fleet import WorkerRow
@@ -61,6 +65,7 @@ class WorkerView(TypedDict):
     id: str
     name: str
     pool: str
+    role: WorkerRole
     labels: list[str]
     state: WorkerState
     reason: str
@@ -83,6 +88,7 @@ class SeenWorker:
     slots: int = 0
     draining: bool = False
     attempts: tuple[AttemptReport, ...] = ()
+    checks: tuple[CheckReport, ...] = ()
 
 
 @dataclass(slots=True)
@@ -112,8 +118,15 @@ class FleetAgents:
 class WorkerSync:
     """Answers workers."""
 
-    def __init__(self, deps: Deps, agents: RemoteAgents, report: Callable[[TaskName, Note, Caller], object]) -> None:
-        """`report` takes what an attempt tells of itself."""
+    def __init__(
+        self,
+        deps: Deps,
+        agents: RemoteAgents,
+        report: Callable[[TaskName, Note, Caller], object],
+        checks: CheckLeases | None = None,
+    ) -> None:
+        """`report` takes what an attempt tells of itself. Without `checks` verifiers have nothing to do."""
+        self.checks = checks
         self._deps = deps
         self._agents = agents
         self._report = report
@@ -132,22 +145,33 @@ class WorkerSync:
             await self.workers.keep_facts(row, request.facts)
             row = await self._find(worker)
         loop, turn = asyncio.get_running_loop(), _Turn()
-        wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if request.attempts else LONGEST_WAIT)
+        busy = bool(request.attempts or request.checks)
+        wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if busy else LONGEST_WAIT)
         deadline = loop.time() + wait
         self._hear(seen, request)
         for report in request.attempts:
             await self._take_report(row, report, turn)
+        if self.checks is not None:
+            await self.checks.take_reports(row, request.checks)
+            row = await self._find(worker)
         with self._hanging(seen):
             while True:
-                news = self._agents.offers.news
+                news = self._find_news(row)
                 answer = await self._answer(row, seen, request, turn)
                 left = deadline - loop.time()
                 if left <= 0 or turn.acknowledged or answer.offers or any(map(_is_news, answer.desired)):
+                    return answer
+                if {each.lease for each in answer.checks} != {each.lease for each in request.checks}:
                     return answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, self._find_recheck(request))):
                         await news.wait()
                 row = await self._find(worker)
+
+    def _find_news(self, row: WorkerRow) -> asyncio.Event:
+        if row.role == "verifier" and self.checks is not None:
+            return self.checks.news
+        return self._agents.offers.news
 
     def _find_recheck(self, request: SyncRequest) -> float:
         """Return the seconds after which the answer may be another without news.
@@ -168,6 +192,7 @@ class WorkerSync:
     def _hear(self, seen: SeenWorker, request: SyncRequest) -> None:
         seen.heard = asyncio.get_running_loop().time()
         seen.slots, seen.draining, seen.attempts = request.slots, request.draining, request.attempts
+        seen.checks = request.checks
 
     @contextmanager
     def _hanging(self, seen: SeenWorker) -> Iterator[None]:
@@ -182,6 +207,9 @@ class WorkerSync:
         """Take what a worker tells of an attempt: that it accepts it, how far it is, its result, or its loss."""
         offer = self._agents.offers.find_for_worker(_task(report), report.epoch)
         if offer is not None and report.phase == "accepted" and offer.offered_to == row.id:
+            place = await self.workers.keep_place(row, offer.job.agent_id)
+            if self.checks is not None:
+                self.checks.avoid(offer.job.agent_id, place)
             await self._agents.accept(offer, row.id)
         if offer is not None and offer.worker == row.id:
             offer.hear()
@@ -215,8 +243,29 @@ class WorkerSync:
             state=row.state,
             offers=tuple(await self._offer(row, seen, request)),
             desired=tuple(desired),
+            checks=tuple(await self._decide_checks(row, seen, request)),
             acknowledged=tuple(turn.acknowledged),
         )
+
+    async def _decide_checks(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest) -> list[DesiredCheck]:
+        """Decide which checks a verifier makes."""
+        if row.role != "verifier" or self.checks is None:
+            return []
+        standing = await self._stand(row, seen, free=request.slots)
+        return await self.checks.decide(row, standing, request.checks)
+
+    async def explain_check(self, plan_id: str, task_id: str) -> str:
+        """Say why a task waits for a verifier; empty if it does not."""
+        if self.checks is None:
+            return ""
+        paused = await self.workers.list_paused_pools()
+
+        def stand(row: WorkerRow) -> WorkerStanding:
+            seen = self._seen.get(row.id, SeenWorker())
+            free = seen.slots - len(seen.checks)
+            return to_standing(row, paused, liveness=self._judge(seen), free=free, drains=seen.draining)
+
+        return await self.checks.explain(plan_id, task_id, stand)
 
     async def _decide(self, row: WorkerRow, report: AttemptReport) -> DesiredAttempt:
         """Decide what a worker does with an attempt that it has."""
@@ -300,6 +349,7 @@ class WorkerSync:
                     "id": row.id,
                     "name": row.name,
                     "pool": row.pool,
+                    "role": row.role,
                     "labels": sorted(standing.labels),
                     "state": standing.state,
                     "reason": row.reason,
@@ -316,6 +366,8 @@ class WorkerSync:
     def wake(self) -> None:
         """Make the answers that wait anew: the state of a worker or a pool was changed."""
         self._agents.offers.wake()
+        if self.checks is not None:
+            self.checks.wake()
 
 
 def _is_news(desired: DesiredAttempt) -> bool:

@@ -35,6 +35,7 @@ from agenttalk.engine.agents.performances import performance_to_json, read_perfo
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.ports.agents import InputContent, Interruption, Job, Performer, Processes
 from agenttalk.ports.fleet import AttemptTrees, EngineLink, ResultSpool, WorkFolder
 from agenttalk.rules.agents.progress_notes import Note, read_note
@@ -109,7 +110,7 @@ def key_of(name: AttemptName) -> str:
 class WorkerProcess:
     """Runs attempts for an engine."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a collaborator of its own
         self,
         deps: Deps,
         performers: Mapping[str, Performer],
@@ -122,8 +123,13 @@ class WorkerProcess:
         slots: int,
         monotonic: Callable[[], float],
         pause: float = PAUSE,
+        checks: CheckProcess | None = None,
     ) -> None:
-        """`monotonic` is a clock that goes on while the machine sleeps; it alone decides when contact was lost."""
+        """`monotonic` is a clock that goes on while the machine sleeps; it alone decides when contact was lost.
+
+        A verifier makes `checks`.
+        """
+        self._checks = checks
         self._deps = deps
         self._performers = performers
         self._processes = processes
@@ -137,7 +143,7 @@ class WorkerProcess:
         self._timing = STANDARD
         self._contact = monotonic()
         self._attempts: dict[str, WorkerAttempt] = {}
-        self._changed = asyncio.Event()
+        self._changed = checks.changed if checks is not None else asyncio.Event()
         self._is_draining = False
 
     @property
@@ -156,7 +162,10 @@ class WorkerProcess:
         watchdog = asyncio.create_task(self._watch_contact())
         stopped = asyncio.create_task(stop.wait())
         try:
-            while not stop.is_set() and not (self._is_draining and not self._attempts):
+            while not stop.is_set():
+                has_checks = self._checks is not None and not self._checks.is_idle
+                if self._is_draining and not self._attempts and not has_checks:
+                    break
                 exchange = asyncio.create_task(self._exchange())
                 await asyncio.wait([exchange, stopped], return_when=asyncio.FIRST_COMPLETED)
                 if not exchange.done():
@@ -199,16 +208,20 @@ class WorkerProcess:
     def _build_request(self) -> SyncRequest:
         reports = tuple(_report(each) for each in self._attempts.values())
         fresh = any(each.phase in {"accepted", "ended", "gone"} for each in self._attempts.values())
+        fresh = fresh or (self._checks is not None and self._checks.has_news)
         return SyncRequest(
             protocol=PROTOCOL,
             slots=self._slots,
             facts=self._facts,
             draining=self._is_draining,
             attempts=reports,
+            checks=tuple(self._checks.list_reports()) if self._checks is not None else (),
             wait_seconds=0.0 if fresh or self._facts is not None else IDLE_WAIT,
         )
 
     def _apply(self, answer: SyncAnswer) -> None:
+        if self._checks is not None:
+            self._checks.apply(answer.checks)
         known = set(answer.acknowledged)
         for attempt in self.attempts:
             if attempt.result is not None and attempt.result.sha256 in known:
@@ -250,6 +263,8 @@ class WorkerProcess:
 
     async def _end_running(self) -> None:
         """End the processes of all attempts that run, and report these as gone. Results that are there are kept."""
+        if self._checks is not None:
+            await self._checks.end_all()
         running = [each for each in self.attempts if each.phase == "running" and each.task is not None]
         for attempt in running:
             LOG.warning("%s: the engine was not reached, so it is ended", attempt.key, extra={"action": "worker.lost"})
@@ -262,6 +277,8 @@ class WorkerProcess:
             self._changed.set()
 
     async def _end_all(self) -> None:
+        if self._checks is not None:
+            await self._checks.end_all()
         tasks = [each.task for each in self.attempts if each.task is not None and not each.task.done()]
         for task in tasks:
             task.cancel()

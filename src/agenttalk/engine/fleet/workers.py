@@ -10,27 +10,40 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, Invitation, WorkerFacts, WorkerState
+from agenttalk.contracts.worker import (
+    PROTOCOL,
+    Enrolled,
+    Enrolment,
+    Invitation,
+    WorkerFacts,
+    WorkerRole,
+    WorkerState,
+)
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.statements.fleet import (
     ADD_INVITATION,
+    ADD_MACHINE_AGENT,
+    ADD_POOL,
     ADD_WORKER,
     DROP_INVITATIONS,
+    MACHINES_OF_AGENT,
     PAUSE_POOL,
     PAUSED_POOLS,
+    POOL_ROLE,
     SET_WORKER_FACTS,
     SET_WORKER_STATE,
     TAKE_INVITATION,
     WORKER,
     WORKERS,
+    MachineRow,
     WorkerRow,
 )
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.core.worker_tokens import worker_id
-from agenttalk.rules.fleet.assignment import WorkerStanding, find_near_matches, needs_of
+from agenttalk.rules.fleet.assignment import MachineStart, WorkerStanding, find_near_matches, needs_of
 from agenttalk.rules.fleet.liveness import Liveness
 from agenttalk.rules.fleet.quarantine import count_failures, is_quarantined
 from agenttalk.rules.fleet.waiting import explain_wait
@@ -47,17 +60,28 @@ class Workers:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
 
-    async def invite(self, token: str, pool: str, labels: Sequence[str], *, by: str) -> Invitation:
-        """Accept a token with which one worker can enrol in a pool."""
+    async def invite(
+        self, token: str, pool: str, labels: Sequence[str], *, by: str, role: WorkerRole = "agents"
+    ) -> Invitation:
+        """Accept a token with which one worker can enrol in a pool.
+
+        Raises UsageError when the workers of the pool have another role.
+        """
         system, now = await self._deps.stores.board(SYSTEM), self._deps.now()
         at, until = format_instant(now), format_instant(now + INVITED_FOR)
-        made = Invitation(id=token_hash(token)[:_SHOWN], pool=pool, labels=tuple(labels), expires_at=until)
+        made = Invitation(id=token_hash(token)[:_SHOWN], pool=pool, labels=tuple(labels), role=role, expires_at=until)
 
         def work(tx: Tx) -> None:
             tx.run(DROP_INVITATIONS, at=at)
+            tx.run(ADD_POOL, pool=pool, role=role)
+            [known] = tx.run(POOL_ROLE, pool=pool)
+            if known.role != role:
+                hint = "take another pool: agents and those who check their work are kept apart"
+                raise UsageError(Code.OPTION_INVALID, f"the pool {pool!r} has the role {known.role!r}", hint=hint)
             told = wire.to_text(list(labels))
-            tx.run(ADD_INVITATION, hash=token_hash(token), pool=pool, labels=told, at=at, expires_at=until)
-            tx.record("worker.invited", f"pools/{pool}", {"invitation": made.id, "labels": list(labels), "by": by})
+            tx.run(ADD_INVITATION, hash=token_hash(token), pool=pool, labels=told, role=role, at=at, expires_at=until)
+            about = {"invitation": made.id, "labels": list(labels), "role": role, "by": by}
+            tx.record("worker.invited", f"pools/{pool}", about)
 
         await system.transact(work)
         return made
@@ -77,11 +101,12 @@ class Workers:
             if not rows:
                 hint = "make a new one with 'agenttalk worker invite'"
                 raise UsageError(Code.TOKEN_REFUSED, "this invitation is used, too old or unknown", hint=hint)
-            pool, labels = rows[0].pool, rows[0].labels
+            pool, labels, role = rows[0]
             if not tx.run(WORKER, id=own):
-                tx.run(ADD_WORKER, **about, pool=pool, labels=labels, facts=wire.write(enrolment.facts.as_json()))
-                tx.record("worker.enrolled", f"workers/{own}", {"name": enrolment.name, "pool": pool})
-            return Enrolled(worker=own, pool=pool, labels=tuple(read_labels(labels)), time=at)
+                facts = wire.write(enrolment.facts.as_json())
+                tx.run(ADD_WORKER, **about, pool=pool, labels=labels, role=role, facts=facts)
+                tx.record("worker.enrolled", f"workers/{own}", {"name": enrolment.name, "pool": pool, "role": role})
+            return Enrolled(worker=own, pool=pool, labels=tuple(read_labels(labels)), role=role, time=at)
 
         return await system.transact(work)
 
@@ -104,6 +129,16 @@ class Workers:
         if body != bytes(row.facts):
             system = await self._deps.stores.board(SYSTEM)
             await system.transact(lambda tx: tx.run(SET_WORKER_FACTS, id=row.id, facts=body))
+
+    async def keep_place(self, row: WorkerRow, agent_id: str) -> MachineStart:
+        """Keep that an agent runs on the machine of a worker, before it does: no verifier there checks its work."""
+        facts = WorkerFacts.model_validate_json(bytes(row.facts))
+        place = MachineRow(facts.machine, facts.start)
+        system = await self._deps.stores.board(SYSTEM)
+        if place not in await system.read(MACHINES_OF_AGENT, agent_id=agent_id):
+            about = {"agent_id": agent_id, "machine": place.machine, "start": place.start, "at": self._deps.stamp()}
+            await system.transact(lambda tx: tx.run(ADD_MACHINE_AGENT, **about))
+        return MachineStart(*place)
 
     async def set_state(self, name: str, state: WorkerState, *, by: str, reason: str = "") -> WorkerRow:
         """Change the state of the worker that has this name or id, and forget its failures.
@@ -178,6 +213,9 @@ def to_standing(
         liveness,
         row.pool in paused,
         free,
+        row.role,
+        row.public_key,
+        MachineStart(facts.machine, facts.start),
     )
 
 

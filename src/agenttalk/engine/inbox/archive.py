@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import parse_instant, write_time
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import InputIndex
@@ -303,7 +302,7 @@ def _remove_empty(inbox: Folder, path: str) -> None:
 async def show_index(seat: AgentInPlan) -> None:
     """Write `input_index.json` anew from the rows."""
     rows = await seat.store.read(INPUTS_OF, plan_id=seat.plan_id, agent_id=seat.agent_id)
-    entries: dict[tuple[str, str, str], JsonObject] = {}
+    entries: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
         entry = entries.setdefault(
             (row.message_id, row.task_id, row.output_name),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import parse_instant, write_time
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.engine.agents.outputs import _SHOWN
@@ -66,7 +65,7 @@ def build_artifacts(
         message_id = records.derive_id("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
         folder = f"{message_id}/" if output_name in apart else ""
         own = [(f"{folder}{each.path}", each) for each in performance.outputs if each.output_name == output_name]
-        document: JsonObject = {
+        document: dict[str, object] = {
             "schema_version": "1.0",
             "message_id": message_id,
             "plan_id": seat.plan_id,
@@ -173,7 +172,7 @@ def _conclude(
     outcome: TurnOutcome,
     fault: TurnFault | None,
     made: list[Artifact],
-    fact: JsonObject,
+    fact: Mapping[str, object],
     at: str,
 ) -> State | None:
     [(delivery_state, _)] = tx.run(DELIVERY_STATE, id=order.delivery)
@@ -205,11 +204,11 @@ def _conclude(
 
 def _fact_to_json(
     granted: LeasedAttempt, performance: Performance, fault: TurnFault | None, large: str | None
-) -> JsonObject:
+) -> dict[str, object]:
     job = granted.job
     used = {name: value for name, value in performance.usage.items() if name != "exit_code"}
     result = fault or AgentResult(performance.result, performance.score, performance.explanation)
-    body: JsonObject = {
+    body: dict[str, object] = {
         "lease": job.lease,
         "epoch": job.epoch,
         "attempt": job.attempt,

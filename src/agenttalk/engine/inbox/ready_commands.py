@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import parse_instant, write_time
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.contracts.human import HumanInterventionRequest
@@ -204,7 +203,7 @@ def _block(
     )
     if not rows:
         return  # it is leased: an earlier command of the task runs
-    blocking: JsonObject = {
+    blocking: dict[str, object] = {
         "reason": "MISSING_INPUTS",
         "missing": list(missing),
         "started_at": write_time(parse_instant(rows[0].waiting_since)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from agenttalk.contracts.core.wire import JsonObject
-
 
 @dataclass(slots=True)
 class TickReport:
@@ -35,7 +33,7 @@ class TickReport:
         """Whether anything was done, so that another tick at once may find more."""
         return bool(self.claimed or self.archived or self.asked or self.ran or self.dead)
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
         return asdict(self)
 

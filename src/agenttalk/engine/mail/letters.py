@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import format_instant, parse_instant
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.mail import Mail
 from agenttalk.engine.core import records
@@ -69,7 +68,7 @@ class LetterDraft:
     deadline: datetime | None = None
     message_id: str | None = None
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return the request as JSON."""
         return {
             "from": self.sender,
@@ -264,7 +263,7 @@ def _hand_out(
     due_at = format_instant(times.remind_at) if times else None
     tx.run(ADD_MAIL_ITEM, mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
     deadline = format_instant(times.deadline) if times else None
-    facts: JsonObject = {
+    facts: dict[str, Any] = {
         "mail_id": letter.message_id,
         "thread": thread,
         "at": moves.now,

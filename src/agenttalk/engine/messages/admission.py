@@ -150,7 +150,7 @@ def _letter(parcel: OutboxMessage) -> JournalMessage:
         task_id=envelope.task_id,
         command_id=envelope.command_id,
         output_name=artifact.output_name if artifact else None,
-        files=tuple(file.as_json() for file in artifact.payload.files) if artifact else (),
+        files=records.list_files(artifact.payload.files) if artifact else (),
     )
 
 

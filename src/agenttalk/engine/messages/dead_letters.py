@@ -7,12 +7,11 @@ was delivered before is never delivered twice. Doing a task again is not a repla
 from __future__ import annotations
 
 import heapq
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, NotRequired, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, InputError, MissingError, UsageError
 from agenttalk.engine.core import cursors, records
@@ -34,8 +33,7 @@ LONGEST_PAGE: Final = 500
 _TOP: Final = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(TypedDict):
     """A refused message."""
 
     board: str
@@ -54,9 +52,12 @@ class DeadLetter:
     state: str
     at: str
 
-    def as_json(self) -> JsonObject:
-        """Return it as JSON."""
-        return asdict(self)
+
+class DeadLetterContent(DeadLetter):
+    """A refused message with its original."""
+
+    content: str | None
+    """In base64."""
 
 
 class ReplayedDeadLetter(TypedDict):
@@ -100,14 +101,14 @@ async def list_dead_letters(deps: Deps, *, plan_id: str | None = None) -> list[D
     while place is not None:
         some, place = await read_page(deps, after=place, limit=LONGEST_PAGE)
         letters += some
-    return [letter for letter in reversed(letters) if plan_id in {None, letter.plan_id}]
+    return [letter for letter in reversed(letters) if plan_id in {None, letter["plan_id"]}]
 
 
 async def read_dead_letter(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
     """Read a dead letter and its original. Raises UsageError if there is none."""
     board, letter = await _find(deps, deadletter_id)
     blobs = await deps.stores.blobs(board.name)
-    return letter, await blobs.get(letter.original) if letter.original else None
+    return letter, await blobs.get(letter["original"]) if letter["original"] else None
 
 
 async def replay(deps: Deps, deadletter_id: str, *, by: str) -> ReplayedDeadLetter:
@@ -116,14 +117,14 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> ReplayedDeadLett
     Raises UsageError when it cannot be replayed.
     """
     board, letter = await _find(deps, deadletter_id)
-    if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
+    if letter["box"] != "outbox" or letter["original"] is None or not letter["name"].endswith(root_layout.MESSAGE):
         raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it again")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
-    arrival = await _rebuild_file(deps, blobs, letter, await blobs.get(letter.original), plan)
+    arrival = await _rebuild_file(deps, blobs, letter, await blobs.get(letter["original"]), plan)
     outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps, by=by))
     if outcome["ok"]:
-        await delivery.deliver(deps, board, letter.plan_id)
+        await delivery.deliver(deps, board, letter["plan_id"])
     await published_files.publish(deps, board)
     return outcome
 
@@ -139,24 +140,25 @@ async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
 
 
 def _letter(board: str, row: DeadLetterRow) -> DeadLetter:
-    fields = row._asdict() | {"retriable": bool(row.retriable)}
+    fields: Any = row._asdict() | {"board": board, "retriable": bool(row.retriable)}
     del fields["id"]
-    return DeadLetter(board, **fields)
+    letter: DeadLetter = fields
+    return letter
 
 
 async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:
-    plan = await PlanRegistry(deps).read_plan(letter.plan_id)
+    plan = await PlanRegistry(deps).read_plan(letter["plan_id"])
     if plan is None or plan.halted is not None:
-        why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
+        why = plan.halted if plan else f"there is no plan {letter['plan_id']!r}"
         raise _refusal_error(letter, str(why), "repair the plan first")
     return plan
 
 
 async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: RoutedPlan) -> IncomingFile:
     """Rebuild the original as a new file. Its payloads are in the outbox, among the rejected files, or stored."""
-    nowhere = FolderEntry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
-    found = OutboxFile(letter.agent_id, letter.plan_id, nowhere, None)
-    parcel = routes.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
+    nowhere = FolderEntry(outbox_reader.decode_name(letter["name"]), "regular", len(data), 0, 0, 1)
+    found = OutboxFile(letter["agent_id"], letter["plan_id"], nowhere, None)
+    parcel = routes.unpack(data, owner=letter["agent_id"], plan_id=letter["plan_id"])
     arrival = IncomingFile(found, data, parcel, original=data)
     if isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
         return arrival
@@ -175,23 +177,27 @@ def _judge(
     at = deps.stamp()
     if isinstance(arrival.parcel, OutboxMessage):
         message_id = arrival.parcel.envelope.message_id
-        if tx.run(MESSAGE_BY_ID, plan_id=letter.plan_id, message_id=message_id):
+        if tx.run(MESSAGE_BY_ID, plan_id=letter["plan_id"], message_id=message_id):
             raise _refusal_error(letter, "a message of its id was accepted before", "it needs no replay")
     verdict = admission.judge_message(tx, arrival, plan)
     refusal = verdict if isinstance(verdict, Rejection) else None
     state = "open" if refusal else "replayed"
     limit = deps.limits.replays
-    if not tx.run(TRY_DEADLETTER, deadletter_id=letter.deadletter_id, state=state, limit=limit):
-        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it again")
+    if not tx.run(TRY_DEADLETTER, deadletter_id=letter["deadletter_id"], state=state, limit=limit):
+        raise _refusal_error(letter, f"it was replayed {letter['tries']} times already", "correct it and send it again")
     body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
-    tx.record("deadletter.replayed", letter.deadletter_id, body)
-    named: ReplayedDeadLetter = {"deadletter_id": letter.deadletter_id, "message_id": letter.message_id, "ok": False}
+    tx.record("deadletter.replayed", letter["deadletter_id"], body)
+    named: ReplayedDeadLetter = {
+        "deadletter_id": letter["deadletter_id"],
+        "message_id": letter["message_id"],
+        "ok": False,
+    }
     if refusal:
         return {**named, "code": str(refusal.code), "reason": refusal.message}
-    records.count_messages(tx, letter.plan_id, sent=-1, dead=-1)
+    records.count_messages(tx, letter["plan_id"], sent=-1, dead=-1)
     fate = admission.admit_message(tx, arrival, plan, deps, at)
     return {**named, "ok": True, "fate": fate}
 
 
 def _refusal_error(letter: DeadLetter, why: str, hint: str) -> UsageError:
-    return UsageError(Code.REPLAY_REFUSED, f"{letter.deadletter_id} cannot be replayed: {why}", hint=hint)
+    return UsageError(Code.REPLAY_REFUSED, f"{letter['deadletter_id']} cannot be replayed: {why}", hint=hint)

@@ -59,7 +59,7 @@ class InboxDelivery:
 
     def letter(self, plan_id: str) -> JournalMessage:
         """Describe the message for the journal."""
-        files = tuple(file.as_json() for file in self.artifact().payload.files) if self.type == "artifact" else ()
+        files = records.list_files(self.artifact().payload.files) if self.type == "artifact" else ()
         return JournalMessage(
             plan_id,
             self.message_id,

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine.core import records
@@ -319,7 +318,7 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     for task in tasks:
         if task["state"] in _BLOCKED:
             blocked[_BLOCKED[task["state"]]] += 1
-    body: JsonObject = {
+    body = {
         "schema_version": "1.0",
         "plan_id": plan_id,
         "active_task_dag_sha256": dag_sha256,
@@ -343,10 +342,10 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
     return new
 
 
-def _describe_task(row: TaskStatusRow) -> JsonObject:
+def _describe_task(row: TaskStatusRow) -> dict[str, Any]:
     """Return the status of a task in the format of the file, whose older fields have names of their own."""
     status = describe_status(row)
-    task: JsonObject = {
+    task: dict[str, object] = {
         "task_id": status["task_id"],
         "assigned_agent_id": status["agent_id"],
         "state": status["state"],
@@ -355,7 +354,7 @@ def _describe_task(row: TaskStatusRow) -> JsonObject:
         **{name: value for name, value in status.items() if name in _TRUST_FIELDS and value is not None},
     }
     if status["state"] in _BLOCKED:
-        blocking: JsonObject = {"reason": f"waiting for {_BLOCKED[status['state']].lower()}"}
+        blocking: dict[str, object] = {"reason": f"waiting for {_BLOCKED[status['state']].lower()}"}
         blocking |= {"started_at": row.waiting_since} if row.waiting_since else {}
         blocking |= {"missing": status["missing"]} if row.missing else {}
         blocking |= {"request_id": status["request_id"]} if status["request_id"] else {}

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.core import records
@@ -91,7 +90,7 @@ class RouterReport:
             return 0.0
         return BUSY if self.in_flight else POLL
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return the report as JSON."""
         return asdict(self)
 

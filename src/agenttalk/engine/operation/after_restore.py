@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import control
@@ -36,7 +35,7 @@ class RestoreReport:
     schedules: tuple[str, ...] = ()
     """Schedules that a person has to resume."""
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
         return asdict(self)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.agents.registry import make_performers
@@ -34,6 +33,7 @@ from agenttalk.engine.core.loops import (
 )
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
 from agenttalk.engine.fleet.workers import Workers
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
@@ -46,7 +46,7 @@ from agenttalk.engine.operation.notifications import POLL as NOTIFY
 from agenttalk.engine.operation.notifications import Notifier
 from agenttalk.engine.operation.requested_passes import RequestedPasses
 from agenttalk.engine.operation.schedules import Scheduler
-from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, Service
+from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, ReloadReport, Service
 from agenttalk.engine.operation.trace_export import POLL as TRACE
 from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.people.human_driver import HumanAgents
@@ -65,7 +65,7 @@ BRANCHES: Final = 5.0
 """Seconds between two checks of the branches of plans that have ended."""
 SchedulerFactory: TypeAlias = "Callable[[Callable[[], None], Callable[[], None]], Scheduler]"
 """Makes the scheduler: it gets what wakes the loop of the schedules, and what wakes the dispatcher."""
-SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[JsonObject]]"
+SettingsReload: TypeAlias = "Callable[[Engine, str], Awaitable[ReloadReport]]"
 """Reads the settings again in the name of a person, and applies them to the engine."""
 
 
@@ -78,6 +78,8 @@ class EngineOptions:
     make_scheduler: SchedulerFactory | None = None
     reload: SettingsReload | None = None
     tools: EngineTools = NO_TOOLS
+    checks: CheckLeases | None = None
+    """Gives checks to verifiers."""
     is_alone: bool = False
     """Whether it runs a single plan. Then it leaves plans that others began as they are, because it ends with its own
     plan and would end their turns, too. It shows schedules and begins none."""
@@ -149,16 +151,18 @@ class Engine:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._setup = toolchain.setup if toolchain else None
         self._forges = self._connected(toolchain) if toolchain else None
+        tools = self._make_tools(options)
+        self._schedules = None if options.is_alone else tools.schedules
+        self.service = self._make_service(elsewhere, day_cost_usd, tools, options.checks)
+
+    def _make_tools(self, options: EngineOptions) -> EngineTools:
         make_scheduler, reload = options.make_scheduler, options.reload
-        schedules = make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None
-        self._schedules = None if options.is_alone else schedules
-        tools = replace(
+        return replace(
             options.tools,
-            schedules=schedules,
+            schedules=make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None,
             tracing=options.tracing,
             reload=partial(reload, self) if reload else None,
         )
-        self.service = self._make_service(elsewhere, day_cost_usd, tools)
 
     def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
         return ForgeLoops(
@@ -170,12 +174,15 @@ class Engine:
             heard=self.dispatcher.wake_forge_waiters,
         )
 
-    def _make_service(self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools) -> Service:
+    def _make_service(
+        self, elsewhere: RemoteAgents, day_cost_usd: float | None, tools: EngineTools, checks: CheckLeases | None
+    ) -> Service:
         return Service(
             self._deps,
             post=self.post,
             dispatcher=self.dispatcher,
             elsewhere=elsewhere,
+            checks=checks,
             passes=RequestedPasses(
                 self._router,
                 self._monitor,

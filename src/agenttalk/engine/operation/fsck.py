@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
@@ -31,17 +31,16 @@ from agenttalk.rules.messages.routes import MessageTally
 _AT_ONCE: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class IntegrityFault:
+class IntegrityFault(TypedDict):
     """Something that must never be."""
 
     board: str
     plan_id: str
     what: str
 
-    def as_json(self) -> dict[str, str]:
-        """Return it as JSON."""
-        return asdict(self)
+
+def _make_fault(board: str, plan_id: str, what: str) -> IntegrityFault:
+    return {"board": board, "plan_id": plan_id, "what": what}
 
 
 async def check_root(deps: Deps) -> list[IntegrityFault]:
@@ -57,21 +56,21 @@ async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
     name = board.name
     for plan in await board.read(PLANS):
         async for what in _plan(board, blobs, plan.plan_id):
-            yield IntegrityFault(name, plan.plan_id, what)
+            yield _make_fault(name, plan.plan_id, what)
     for plan_id, message_id, state in await board.read(FSCK_UNDELIVERED):
-        yield IntegrityFault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
+        yield _make_fault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
     for ack in await board.read(FSCK_ACKS):
         what = f"message {ack.message_id} is {ack.state} at {ack.receiver} with the receipt {ack.ack or 'none'}"
-        yield IntegrityFault(name, ack.plan_id, what)
+        yield _make_fault(name, ack.plan_id, what)
     for task in await board.read(FSCK_LEASES):
-        yield IntegrityFault(name, task.plan_id, f"task {task.task_id} is {task.state}, which its lease contradicts")
+        yield _make_fault(name, task.plan_id, f"task {task.task_id} is {task.state}, which its lease contradicts")
     for agent_id, count in await board.read(FSCK_BUSY_AGENTS):
-        yield IntegrityFault(name, "", f"agent {agent_id} runs {count} tasks at once")
+        yield _make_fault(name, "", f"agent {agent_id} runs {count} tasks at once")
     for plan_id, receiver, path, state in await board.read(FSCK_PAYLOADS):
-        yield IntegrityFault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
+        yield _make_fault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
     for what, digest in await board.read(KEPT_CONTENTS):
         if not await blobs.exists(digest):
-            yield IntegrityFault(name, "", f"the content {digest} of {what} is gone")
+            yield _make_fault(name, "", f"the content {digest} of {what} is gone")
 
 
 async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:

@@ -12,6 +12,7 @@ from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import dead_letters, published_files, sent_commands
+from agenttalk.engine.messages.dead_letters import DeadLetterContent
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import AnswerDecision, HumanQuestion
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
@@ -69,11 +70,11 @@ class MessageService:
         self._answered()
         return answer
 
-    async def read_dead_letter(self, deadletter_id: str) -> JsonObject:
+    async def read_dead_letter(self, deadletter_id: str) -> DeadLetterContent:
         """Return a dead letter with its original in base64."""
         letter, original = await dead_letters.read_dead_letter(self._deps, deadletter_id)
         content = None if original is None else base64.b64encode(original).decode()
-        return {**letter.as_json(), "content": content}
+        return {**letter, "content": content}
 
     async def replay(self, deadletter_id: str, *, by: str) -> dead_letters.ReplayedDeadLetter:
         """Replay a dead letter."""

@@ -47,7 +47,7 @@ class MonitorReport:
     """Messages that are in no state, or in two."""
     problems: list[dict[str, str]] = field(default_factory=list)
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
         return asdict(self)
 

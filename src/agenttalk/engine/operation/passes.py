@@ -6,10 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from agenttalk.contracts.core.problems import find_nearest
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.inbox.tick_report import TickReport
+from agenttalk.engine.messages.router import RouterReport
+from agenttalk.engine.operation.monitor import MonitorReport
 
-PassRunner: TypeAlias = "Callable[[str | None], Awaitable[JsonObject]]"
+PassReport: TypeAlias = RouterReport | MonitorReport | TickReport
+"""The report of a pass of the router, the monitor or a heartbeat."""
+PassRunner: TypeAlias = Callable[[str | None], Awaitable[PassReport]]
 """Runs a pass of a part, for an agent if one is named, and returns its report."""
 
 
@@ -19,7 +23,7 @@ class Passes:
     def __init__(self, runners: Mapping[str, PassRunner]) -> None:
         self._runners = runners
 
-    async def run(self, part: str, agent: str | None) -> JsonObject:
+    async def run(self, part: str, agent: str | None) -> PassReport:
         """Run one pass of a part, and return its report. Raises UsageError when there is no such part."""
         if part not in self._runners:
             near = find_nearest(part, self._runners)

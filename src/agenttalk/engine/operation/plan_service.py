@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError, Problem
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.core import boards, trace_context
 from agenttalk.engine.core.deps import Deps
@@ -32,7 +31,15 @@ NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 class PlanService:
     """The actions of doors on plans. Where no dispatcher runs, plans can only be read."""
 
-    def __init__(self, deps: Deps, dispatcher: Dispatcher | None, passes: Passes) -> None:
+    def __init__(
+        self,
+        deps: Deps,
+        dispatcher: Dispatcher | None,
+        passes: Passes,
+        explain_check: Callable[[str, str], Awaitable[str]] | None = None,
+    ) -> None:
+        """`explain_check` says why a task waits for a verifier; empty if it does not."""
+        self._explain_check = explain_check
         self._deps = deps
         self._dispatcher = dispatcher
         self._passes = passes
@@ -60,7 +67,7 @@ class PlanService:
             await dispatcher.branches.record_stale_tasks_of(dag.plan_id)
         return new
 
-    async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[JsonObject]:
+    async def list_remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[Problem]:
         """Return what people should know about a plan and its repository before it begins."""
         return await self._require_dispatcher().operator.remarks(dag, manifest)
 
@@ -72,7 +79,7 @@ class PlanService:
         files: Mapping[str, bytes] = NO_FILES,
         *,
         by: str,
-    ) -> JsonObject:
+    ) -> dict[str, list[str]]:
         """Apply a new revision of a plan. Returns the tasks that were added, changed and removed."""
         board = await boards.board_of(self._deps, dag.plan_id)
         await submission.store_check_files(self._deps, board.name, dag, files)
@@ -95,7 +102,9 @@ class PlanService:
 
     async def explain(self, plan_id: str, task_id: str) -> TaskExplanation:
         """Explain the state of a task."""
-        return await explain.explain_task(self._deps, plan_id, task_id, await self.find_stale_tasks(plan_id))
+        told = await explain.explain_task(self._deps, plan_id, task_id, await self.find_stale_tasks(plan_id))
+        waits = await self._explain_check(plan_id, task_id) if self._explain_check is not None else ""
+        return {**told, "moves_on": waits} if waits else told
 
     async def find_stale_tasks(self, plan_id: str) -> frozenset[str]:
         """Return the tasks of an ended plan that are stale because its branch has moved, and are not stored as such.

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation.monitor import Monitor
-from agenttalk.engine.operation.passes import PassRunner
+from agenttalk.engine.operation.passes import PassReport, PassRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,20 @@ class RequestedPasses:
         """Return the passes by the names of their parts."""
         return {"route": self._route, "monitor": self._monitor, "heartbeat": self._heartbeat}
 
-    async def _route(self, _: str | None) -> JsonObject:
+    async def _route(self, _: str | None) -> PassReport:
         self._require_running()
         async with self.turn:
             report = await self.router.run_once()
         if not report.idle:
             self.routed()
-        return report.as_json()
+        return report
 
-    async def _monitor(self, _: str | None) -> JsonObject:
+    async def _monitor(self, _: str | None) -> PassReport:
         self._require_running()
         async with self.turn:
-            return (await self.monitor.pass_()).as_json()
+            return await self.monitor.pass_()
 
-    async def _heartbeat(self, agent_id: str | None) -> JsonObject:
+    async def _heartbeat(self, agent_id: str | None) -> PassReport:
         self._require_running()
         if agent_id is None:
             raise UsageError(
@@ -54,7 +53,7 @@ class RequestedPasses:
         if tick is None:
             self._require_running()
             raise MachineError(Code.ENGINE_UNREACHABLE, f"the heartbeat of {agent_id} failed", hint="try again")
-        return tick.as_json()
+        return tick
 
     def _require_running(self) -> None:
         if not self.is_running():

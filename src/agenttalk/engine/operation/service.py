@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.agents.remote import RemoteAgents
 from agenttalk.engine.agents.remote_repository import RemoteRepository
@@ -16,6 +15,7 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.operation.day_budget import DayBudget
@@ -27,22 +27,74 @@ from agenttalk.engine.operation.sessions import Sessions
 from agenttalk.engine.operation.trace_export import TraceExporter
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver
-from agenttalk.engine.toolchain.reconciler import Reconciler
+from agenttalk.engine.toolchain.reconciler import Reconciler, ReconcileResult
 from agenttalk.engine.views import root_status
 from agenttalk.engine.views.feed import Feed, silent_changes
 from agenttalk.engine.views.models.root import RootStatus
 from agenttalk.rules.agents.progress_notes import Note
 
 
+class CollectionSize(TypedDict):
+    """How much of one kind was removed."""
+
+    count: int
+    bytes: int
+
+
+class CollectionItem(TypedDict):
+    """Something that was removed."""
+
+    kind: str
+    path: str
+    bytes: int
+
+
+class ChainVerification(TypedDict):
+    """The result of checking one chain of the ledger."""
+
+    chain: str
+    intact: bool
+    entries: int
+    head: str
+    broken: Mapping[str, object] | None
+    """The first entry that does not fit, and why."""
+    unsealed: list[int]
+
+
+class ReloadReport(TypedDict):
+    """Settings that changed, and those that need a restart."""
+
+    changed: list[str]
+    needs_restart: list[str]
+
+
+class CollectionReport(TypedDict):
+    """What was removed, or would be."""
+
+    dry_run: bool
+    freed: dict[str, CollectionSize]
+    """What was removed, by its kind."""
+    bytes: int
+    items: list[CollectionItem]
+    """The beginning of a long list."""
+
+
+class ProgressReceipt(TypedDict):
+    """Whether a report counts, and why the attempt is stopped if it is."""
+
+    counted: bool
+    stopped: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class EngineTools:
     """The tools of an engine that need adapters. A process without those has none of them."""
 
-    collect: Callable[..., Awaitable[JsonObject]] | None = None
+    collect: Callable[..., Awaitable[CollectionReport]] | None = None
     """Removes garbage."""
-    reload: Callable[[str], Awaitable[JsonObject]] | None = None
+    reload: Callable[[str], Awaitable[ReloadReport]] | None = None
     """Reads the settings again, in the name of a person."""
-    verify_ledger: Callable[[], list[JsonObject]] | None = None
+    verify_ledger: Callable[[], list[ChainVerification]] | None = None
     """Checks every chain of the ledger. It blocks."""
     commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
     """Returns for each database how many commits there were, and how many works they carried."""
@@ -75,6 +127,7 @@ class Service:
         reconciler: Reconciler | None = None,
         post: MailBoard | None = None,
         elsewhere: RemoteAgents | None = None,
+        checks: CheckLeases | None = None,
         day_cost_usd: float | None = None,
         tools: EngineTools = NO_TOOLS,
         is_ready: Callable[[], bool] = lambda: False,
@@ -88,7 +141,9 @@ class Service:
         """Reads the forges, if one can be read."""
         self.tools = tools
         self.passes = Passes(passes or {})
-        self.plans = PlanService(deps, dispatcher, self.passes)
+        self._fleet = WorkerSync(deps, elsewhere, self.report_progress, checks) if elsewhere is not None else None
+        explain_check = self._fleet.explain_check if self._fleet is not None else None
+        self.plans = PlanService(deps, dispatcher, self.passes, explain_check)
         answered = dispatcher.nudge if dispatcher is not None else lambda: None
         self.messages = MessageService(deps, nudge, answered, turn or asyncio.Lock())
         self.day = DayBudget(deps, dispatcher, day_cost_usd)
@@ -100,7 +155,6 @@ class Service:
         """Sends news to followers."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
-        self._fleet = WorkerSync(deps, elsewhere, self.report_progress) if elsewhere is not None else None
         self._is_ready = is_ready
 
     @property
@@ -126,14 +180,14 @@ class Service:
         if self._elsewhere is not None:
             self._elsewhere.record_heartbeat(caller)
 
-    def report_progress(self, task: TaskName, note: Note, caller: Caller) -> JsonObject:
+    def report_progress(self, task: TaskName, note: Note, caller: Caller) -> ProgressReceipt:
         """Take a report of a running attempt. Returns whether it counts, and why the attempt is stopped if it is."""
         if caller.attempt is None or self._dispatcher is None:
             return {"counted": False, "stopped": None}
         stopped = self._dispatcher.watches.report(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
         return {"counted": True, "stopped": stopped}
 
-    async def reconcile(self, *, dry_run: bool, by: str) -> JsonObject:
+    async def reconcile(self, *, dry_run: bool, by: str) -> ReconcileResult:
         """Read the forges now. Returns what was done about it, or would be. Raises UsageError when none can be read."""
         if self.reconciler is None:
             raise UsageError(
@@ -144,7 +198,7 @@ class Service:
         if not dry_run:
             system = await self.deps.stores.board(boards.SYSTEM)
             await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
-        return (await self.reconciler.pass_(dry_run=dry_run)).as_json()
+        return await self.reconciler.pass_(dry_run=dry_run)
 
     @property
     def remote_agents(self) -> RemoteAgents:

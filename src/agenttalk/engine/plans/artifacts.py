@@ -103,8 +103,7 @@ class OutgoingArtifact:
             moves.note_inbox_change()
         for receiver, delivery_id in self.deliveries.items():
             moves.record_arrival(self.message_id, receiver, _arrived(tx, about, receiver, delivery_id, moves.now))
-        moves.count(plan_id, "sent")
-        moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
+        moves.count_message(plan_id, delivered=not self.in_folders)
         if self.output.deliverable and not validator_verdicts.needs_acceptance(plan, job.task_id, self.output.name):
             folder = validator_verdicts.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.command import (
     PRIORITIES,
@@ -176,7 +176,7 @@ def compose(
         inputs = (*inputs, *reworks.list_extra_inputs(again))
     command_id = f"cmd_{node.task_id}_{seq:03d}"
     dag_ref = _dag_ref(plan.dag_sha256, plan.revision)
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "schema_version": "1.0",
         "plan_id": plan.plan_id,
         "task_id": node.task_id,
@@ -208,9 +208,9 @@ def compose(
     return canonical.to_text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
-def _special(plan: PlanDefinition, node: Node) -> dict[str, Any]:
+def _special(plan: PlanDefinition, node: Node) -> dict[str, object]:
     """Return the fields that only some commands have."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     if node.score_required:
         found["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None or node.task_id in plan.joined_checks:

@@ -88,7 +88,8 @@ class PlanDefinition:
 
     def node(self, tx: Snapshot, task_id: str) -> Node:
         """Return the node of a task."""
-        return self.spec(tx, task_id).node
+        spec = self.specs.get(task_id)
+        return spec.node if spec is not None else self.spec(tx, task_id).node
 
     def promises(self, tx: Snapshot) -> dict[str, CompletionPromise]:
         """Map the tasks that work on the plan's repository to their promises. They are read once for a revision."""

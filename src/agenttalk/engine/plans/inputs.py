@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from agenttalk.contracts.core.base import parse_instant
@@ -112,7 +113,7 @@ def use_selection(
 def write_unmet(moves: PlanTransaction, plan: PlanDefinition, task_id: str) -> None:
     """Write that a task's only dependency has ended, if the write of its first command was to say so."""
     if moves.pop_unmet(plan.plan_id, task_id):
-        lost = make_task_changed_error(task_id)
+        lost = partial(make_task_changed_error, task_id)
         moves.tx.run_later(MEET_FIRST, {"plan_id": plan.plan_id, "task_id": task_id}, lost)
 
 

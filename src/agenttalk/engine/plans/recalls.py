@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.command import make_command_id
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.record import Ack
@@ -53,7 +52,7 @@ def recall_command(
     letter = records.JournalMessage(
         plan_id, order.message_id, order.sha256, command.producer_agent_id, command.task_id, order.command_id
     )
-    by: JsonObject = {}
+    by: dict[str, object] = {}
     if newer is not None:
         command_of_newer = make_command_id(command.task_id, newer)
         by = {"superseded_by_command_id": command_of_newer, "superseded_by_command_seq": newer}
@@ -73,7 +72,7 @@ def recall_command(
 
 def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:
     """Write the receipt of a command that the engine took back: its agent does not leave one."""
-    said: JsonObject = {
+    said = {
         "schema_version": "1.0",
         "plan_id": command.plan_id,
         "message_id": command.message_id,

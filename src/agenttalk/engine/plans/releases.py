@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
@@ -23,6 +23,68 @@ MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"
 
 
+class ShippedOutput(TypedDict):
+    """An artifact that a release ships."""
+
+    name: str
+    sha256: str
+    task_id: str
+    producer_agent_id: str
+    promise_id: str | None
+    isolated: bool | None
+
+
+class GateRecord(TypedDict):
+    """The finding of one gate; of a check only its result, under `check`."""
+
+    gate: NotRequired[str]
+    decision: NotRequired[str]
+    by: NotRequired[str]
+    fresh: NotRequired[bool]
+    sha256: NotRequired[str]
+    subjects: NotRequired[list[str]]
+    detail: NotRequired[str]
+    isolated: NotRequired[bool | None]
+    check: NotRequired[Mapping[str, object]]
+
+
+class CheckpointRecord(TypedDict):
+    """The decision of a checkpoint, as the ledger has it."""
+
+    checkpoint: str
+    allowed: bool
+    severity: str
+    reasons: list[str]
+    trace_id: str
+
+
+class ManifestRecord(TypedDict, total=False):
+    """The manifest of a release."""
+
+    schema_version: str
+    plan_id: str
+    release_id: str
+    artifacts: list[ShippedOutput]
+    commit: str
+    not_isolated: int
+    evidence_required: list[str]
+    evidence_refs: list[dict[str, str]]
+    decision: str
+    reasons: list[str]
+    decided_at: str
+
+
+class ReleaseDetails(TypedDict, total=False):
+    """The gates of a release, the reasons, and who decided."""
+
+    release_id: str
+    decision: str
+    reasons: list[str]
+    subject: dict[str, str]
+    gates: list[GateRecord]
+    checkpoint: CheckpointRecord
+
+
 class ReleaseView(TypedDict):
     """The last release of a plan."""
 
@@ -30,11 +92,11 @@ class ReleaseView(TypedDict):
     state: str
     decision: str | None
     reasons: list[str]
-    artifacts: list[JsonObject]
+    artifacts: list[ShippedOutput]
     commit: str | None
     not_isolated: int
-    gates: list[JsonObject]
-    checkpoint: JsonObject | None
+    gates: list[GateRecord]
+    checkpoint: CheckpointRecord | None
     at: str
 
 
@@ -46,14 +108,14 @@ class Release:
     release_id: str
     state: str
     footing: str
-    manifest: JsonObject | None
-    details: JsonObject | None
-    """The gates, the reasons, and who decided."""
+    manifest: ManifestRecord
+    """Empty until it is decided, like the details."""
+    details: ReleaseDetails
     at: str
 
     def as_json(self) -> ReleaseView:
         """Return what people and programs see of it."""
-        manifest, told = self.manifest or {}, self.details or {}
+        manifest, told = self.manifest, self.details
         return {
             "release_id": self.release_id,
             "state": self.state,
@@ -70,7 +132,7 @@ class Release:
 
 def _from_row(row: ReleaseRow) -> Release:
     documents: list[Any] = [
-        restore_messages(wire.read(bytes(each))) if each is not None else None for each in (row.manifest, row.told)
+        restore_messages(wire.read(bytes(each))) if each is not None else {} for each in (row.manifest, row.told)
     ]
     return Release(row.number, row.release_id, row.state, row.footing, documents[0], documents[1], row.at)
 
@@ -113,7 +175,9 @@ def archive_folder_of(plan_id: str, release_id: str) -> str:
     return f"artifacts/{plan_id}/{release_id}"
 
 
-def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: JsonObject, record: JsonObject) -> None:
+def publish_decision(
+    tx: Tx, plan_id: str, release_id: str, manifest: ManifestRecord, record: Mapping[str, Any]
+) -> None:
     """Publish a decision: the last one in the plan's folder, each one in the archive."""
     for place in (f"plans/{plan_id}", archive_folder_of(plan_id, release_id)):
         records.publish_file(tx, f"{place}/{MANIFEST}", manifest)
@@ -127,10 +191,9 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
     if not rows:
         return False
     known = _from_row(rows[0])
-    approved, told = known.manifest or {}, known.details or {}
     reason = verdict_words.RELEASE["revoked"](why=why)
     manifest = with_messages(
-        {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
+        {**known.manifest, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
     )
     tx.run(REVOKE_RELEASE, plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
     record = {
@@ -141,7 +204,7 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
         "decision": "REJECT",
         "decided_by_agent_id": "engine",
         "decided_at": records.format_time(at),
-        "subject": told["subject"],
+        "subject": known.details["subject"],
         "evidence_files": [MANIFEST],
         "reasons": [reason],
         "not_isolated": manifest.get("not_isolated", 0),

@@ -11,7 +11,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports.statements.core import FACTS_OF, LATEST_FACT, FactOfSubjectRow
 from agenttalk.ports.storage import Tx
-from agenttalk.rules.proof.rework import RoundHistory
+from agenttalk.rules.proof.rework import IssueRecord, RoundHistory
 
 ORDERED: Final = "rework.ordered"
 EXHAUSTED: Final = "rework.exhausted"
@@ -50,7 +50,7 @@ class ReworkFact(TypedDict, total=False):
     score: float
     reason: str
     reason_message: Any
-    issues: list[JsonObject]
+    issues: list[IssueRecord]
     expectations: Any
     prompt: str
     unusable: int
@@ -153,13 +153,14 @@ def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[R
     return ordered[-used:]
 
 
-def rounds_to_json(told: Sequence[Round], issues: int) -> list[JsonObject]:
+def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, object]]:
     """Show rounds to people, each with so many issues."""
     found = []
     for each in told:
         hidden = {"evidence", "verdict", "made_in"}
-        body: JsonObject = {key: value for key, value in each.body.items() if key not in hidden}
-        if len(body.get("issues", ())) > issues:
-            body |= {"issues": body["issues"][:issues], "more_issues": len(body["issues"]) - issues}
+        body: dict[str, object] = {key: value for key, value in each.body.items() if key not in hidden}
+        refused = each.body.get("issues", [])
+        if len(refused) > issues:
+            body |= {"issues": refused[:issues], "more_issues": len(refused) - issues}
         found.append({"at": each.at, "what": each.kind.removeprefix("rework."), **body})
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.plan import PlanManifest, Policies
@@ -30,7 +29,7 @@ class PrePlanDecision:
     promises: tuple[tuple[str, str], ...] = ()
     """The promise of each task."""
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> dict[str, object]:
         """Return the part of the fact of the plan's submission that says what was decided."""
         if self.decision is None:
             return {}

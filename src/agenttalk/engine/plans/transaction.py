@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
@@ -196,15 +196,14 @@ class PlanTransaction:
                 "attempt": 0,
                 "at": self.now,
             },
-            make_task_changed_error(order.command.task_id) if unmet else None,
+            partial(make_task_changed_error, order.command.task_id) if unmet else None,
         )
 
     def enqueue_at_once(self, order: PreparedCommand, cause: Cause) -> int:
         """Put a command that this transaction made into its agent's queue at once. Return its delivery."""
         delivery = commands.enqueue(self.tx, order, at=self.now)
         self._put_into_queue(order, cause, delivery)
-        self.count(order.plan_id, "sent")
-        self.count(order.plan_id, "delivered")
+        self.count_message(order.plan_id)
         self.append_journal_fact("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
@@ -234,6 +233,12 @@ class PlanTransaction:
         """Count ended tasks (completed, failed, skipped) and messages (sent, delivered)."""
         self._counts[plan_id][what] += number
 
+    def count_message(self, plan_id: str, *, delivered: bool = True) -> None:
+        """Count a message that was sent, and whether it was delivered at once."""
+        counts = self._counts[plan_id]
+        counts["sent"] += 1
+        counts["delivered"] += delivered
+
     def append_journal_fact(self, kind: str, plan_id: str, body: bytes) -> int:
         """Append a fact that holds lines of the plan's journal, in its canonical form. Return its number."""
         seq = self.tx.record(kind, records.journal_subject(plan_id), body)
@@ -250,7 +255,7 @@ class PlanTransaction:
         reason: str | None = None,
         missing: Sequence[str] = (),
         request_id: str | None = None,
-        gates: Sequence[JsonObject] = (),
+        gates: Sequence[Mapping[str, object]] = (),
     ) -> State:
         """Move a task that no turn runs; `gates` are the decisions that led to it."""
         new = task_states.move(state, cause)
@@ -271,7 +276,7 @@ class PlanTransaction:
         kind = self.deps.kinds.get(self.tx.board)
         if kind is not None and new in task_states.FINAL:
             kind.closed(self.tx, task_id, reason or cause.lower(), self.now)
-        body: JsonObject = {"state": new, "cause": cause, **with_messages({"reason": reason})}
+        body: dict[str, object] = {"state": new, "cause": cause, **with_messages({"reason": reason})}
         if gates:
             body["gates"] = list(gates)
         self.tx.record("task.moved", f"{plan.plan_id}/{task_id}", body)
@@ -284,8 +289,7 @@ class PlanTransaction:
             delivery = commands.enqueue(self.tx, order, at=self.now)
             self._put_into_queue(order, cause, delivery)
             self.queued[delivery] = order
-            self.count(order.plan_id, "sent")
-            self.count(order.plan_id, "delivered")
+            self.count_message(order.plan_id)
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, own_lines in lines.items():
             self.append_journal_fact("commands.queued", plan_id, _lines(own_lines))

@@ -12,10 +12,9 @@ end keeps its lease until it is dead (see `return_to_waiting`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
@@ -117,7 +116,7 @@ def end_idle_task(
     cause: Cause,
     *,
     reason: str,
-    gates: Sequence[JsonObject] = (),
+    gates: Sequence[Mapping[str, object]] = (),
 ) -> None:
     """End a task that no turn runs. If it fails, its dependants follow their policies."""
     ended = moves.move_task(plan, task_id, state, cause, reason=reason, gates=gates)

@@ -6,13 +6,12 @@ decision and the start of the plan's tasks are one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
@@ -181,7 +180,7 @@ def record_ruling(
     plan_id: str,
     review: DagReviewRecord,
     ruling: DagReviewDecision,
-    said: list[JsonObject],
+    said: Sequence[Mapping[str, object]],
     files: list[tuple[str, str]],
 ) -> bool:
     """Write a decision. Only APPROVE lets the plan begin. False when it is decided, or about another revision."""
@@ -201,7 +200,7 @@ def record_ruling(
     if not approved:
         request_id = _ask(moves, plan_id, review, ruling)
     state = "approved" if approved else "waits"
-    about: dict[str, Any] = {"plan_id": plan_id, "revision": review.revision}
+    about: dict[str, str | int] = {"plan_id": plan_id, "revision": review.revision}
     tx.run(DECIDE_REVIEW, **about, state=state, request_id=request_id, told=wire.write(told))
     _show(moves, plan_id, review, ruling, files)
     tx.record("review.decided", plan_id, {**told, "revision": review.revision, "dag_sha256": review.dag_sha256})
@@ -221,7 +220,7 @@ def _show(
     suffix = "-by-operator" if ruling.by == "operator" else ""
     decision_id = f"{review.review_plan}{suffix}"
     folder = f"plans/{plan_id}/decided"
-    record: JsonObject = {
+    record = {
         "schema_version": "1.0",
         "plan_id": plan_id,
         "decision_id": decision_id,

@@ -83,7 +83,7 @@ def _write(tx: Tx, after: int, upto: int, sums: Mapping[HonestySubject, HonestyT
 
 
 async def _find_tallies(
-    store: Store, kind: str, subject: str, body: JsonObject
+    store: Store, kind: str, subject: str, body: Mapping[str, Any]
 ) -> list[tuple[HonestySubject, HonestyTally]]:
     """Return what a fact says about whom. What it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:

@@ -145,7 +145,7 @@ def _page_to_json(found: list[JudgedTask], following: ReplayCursor | None) -> Re
 
 
 async def _judge_fact(
-    deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: JsonObject
+    deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: Mapping[str, Any]
 ) -> JudgedTask | None:
     """Judge the work of one fact. None when the fact did not call anything done, or is of another plan."""
     seq, at, kind, subject = fact
@@ -182,7 +182,7 @@ async def _judge_fact(
 
 
 async def _work(
-    store: Store, plan_id: str, task_id: str, kind: str, at: str, body: JsonObject, agent_id: str, age: float
+    store: Store, plan_id: str, task_id: str, kind: str, at: str, body: Mapping[str, Any], agent_id: str, age: float
 ) -> ReplayedWork | None:
     rows = await store.read(ENGINE_TASK, plan_id=plan_id, task_id=task_id)
     if not rows:

@@ -6,10 +6,9 @@ Everything here happens in one transaction. Evidence that was replaced since it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.commands import ENGINE
@@ -103,7 +102,7 @@ def _by_task(seen: Iterable[EvidenceRecheck]) -> dict[str, list[EvidenceRecheck]
     return by_task
 
 
-def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, Any]:
+def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, str]:
     kept = seen.kept
     return {
         "plan_id": plan_id,
@@ -208,7 +207,7 @@ def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
     return verdict_words.BROKEN_BY_MERGE(names=name, task=seen.merged)
 
 
-def _broken_check_to_json(seen: EvidenceRecheck) -> JsonObject:
+def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, object]:
     """Describe a check that no longer holds, for the ledger."""
     result = findings_json.to_json(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PhaseTimeout, Policies, Workspace
@@ -22,7 +21,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases, validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition, read_plan
-from agenttalk.engine.plans.releases import Release
+from agenttalk.engine.plans.releases import GateRecord, ManifestRecord, Release
 from agenttalk.ports.proof import Prover, Shipment, ShipmentReport
 from agenttalk.ports.statements.plans import RUN
 from agenttalk.ports.statements.proof import (
@@ -410,7 +409,7 @@ def _write(
 
 def _record(
     plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: ReleaseDecision, when: str
-) -> JsonObject:
+) -> dict[str, object]:
     """Make the document of the decision."""
     return {
         "schema_version": "1.0",
@@ -439,7 +438,7 @@ def _warn(tx: Tx, plan_id: str, release_id: str, decision: ReleaseDecision, at: 
     )
 
 
-def _gate(finding: GateFinding) -> JsonObject:
+def _gate(finding: GateFinding) -> GateRecord:
     return {
         "gate": finding.gate,
         "decision": finding.decision,
@@ -460,9 +459,8 @@ def _manifest(
     required: Sequence[str],
     unisolated: int,
     when: str,
-) -> JsonObject:
-    commit = examined.commit
-    return {
+) -> ManifestRecord:
+    manifest: ManifestRecord = {
         "schema_version": "1.0",
         "plan_id": plan_id,
         "release_id": release_id,
@@ -477,7 +475,6 @@ def _manifest(
             }
             for part in decision.shipped
         ],
-        **({"commit": commit} if commit else {}),
         "not_isolated": unisolated,
         "evidence_required": list(required),
         "evidence_refs": [{"name": part.gate, "sha256": part.ref} for part in decision.evidence],
@@ -485,6 +482,9 @@ def _manifest(
         "reasons": list(decision.reasons),
         "decided_at": when,
     }
+    if examined.commit:
+        manifest["commit"] = examined.commit
+    return manifest
 
 
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:

@@ -16,7 +16,7 @@ from agenttalk.rules.budgets import provider_limits
 from agenttalk.rules.budgets.provider_limits import AccountWait
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import rework
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.catalogue import with_messages
 
 
@@ -61,7 +61,7 @@ def _hand_over(
     envelope = bytes(tx.run(COMMAND_OF_DELIVERY, id=delivery)[0].envelope)
     body: Any = wire.read(envelope, limit=wire.DOCUMENT_LIMIT)
     command = CommandEnvelope.model_validate_json(envelope).payload.command
-    why = budget_words.HANDED_OVER(agent=agent_id, fallback=fallback)
+    why = turn_words.HANDED_OVER(agent=agent_id, fallback=fallback)
     tx.run(WITHDRAW_DIRECT, id=delivery, at=moves.now, details=why)
     tx.run(REASSIGN_TASK, plan_id=plan.plan_id, task_id=task_id, agent_id=fallback)
     moves.queue_command(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from agenttalk.contracts.core import wire
@@ -27,6 +28,7 @@ from agenttalk.engine.runs import task_race
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK
 from agenttalk.ports.statements.proof import DROP_PERFORMANCE
 from agenttalk.ports.statements.runs import END_DELIVERY, END_TURN, NOTE_TIMES
@@ -312,11 +314,6 @@ def end_turn(
     used = usage.measure_usage(performance.usage, seconds=performance.seconds)
     if granted.watch.allowance is not None:
         granted.watch.allowance.write(tx, job.lease, used)
-    lost = ConflictError(
-        Code.LEASE_LOST,
-        f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
-        hint="nothing of it is kept; the task was given out again",
-    )
     tx.run_later(
         END_TURN,
         {
@@ -338,8 +335,20 @@ def end_turn(
             "deaths": int(outcome.cause == "ENGINE_ENDED"),
             **used._asdict(),
         },
-        lost,
+        partial(_lease_error, job),
     )
+
+
+def _lease_error(job: Job) -> ConflictError:
+    return ConflictError(
+        Code.LEASE_LOST,
+        f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
+        hint="nothing of it is kept; the task was given out again",
+    )
+
+
+def _command_error(job: Job) -> ConflictError:
+    return ConflictError(Code.LEASE_LOST, f"the command {job.command.command_id!r} ended meanwhile")
 
 
 def _keep_evidence(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome, proof: WorkProof) -> None:
@@ -371,7 +380,6 @@ def _warn(moves: PlanTransaction, granted: LeasedAttempt, proof: WorkProof) -> N
 def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
     status, details = decide_receipt(outcome)
     acted = int(status == "SUCCEEDED")
-    lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Value] = {
         "id": granted.delivery,
         "ack": status,
@@ -379,7 +387,7 @@ def _end_delivery(moves: PlanTransaction, granted: LeasedAttempt, outcome: TurnO
         "details": details,
         "acted": acted,
     }
-    moves.tx.run_later(END_DELIVERY, ended, lost)
+    moves.tx.run_later(END_DELIVERY, ended, partial(_command_error, granted.job))
     if granted.job.times.parts:
         times = wire.to_text(granted.job.times.as_json())
         moves.tx.run_later(NOTE_TIMES, {"id": granted.delivery, "times": times})

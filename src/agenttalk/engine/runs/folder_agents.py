@@ -10,7 +10,6 @@ from typing import Final
 from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import parse_instant
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine.plans import inputs, transitions
@@ -125,7 +124,7 @@ def _end(
     found = turn_outcome.observe_evidence(node, performance, gate, moves.now)
     verdict = done.decide(promise, found, checkpoints.latest_results(decisions))
     cause, reason = _judge_receipt(moves, sheet, node, verdict, ack=ack, details=details)
-    told: JsonObject = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
+    told: dict[str, object] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(
         END_BY_HAND,
         plan_id=sheet.plan_id,
@@ -141,7 +140,12 @@ def _end(
     fine = cause == "FULFILLED"
     moves.tx.run(ACKNOWLEDGE_BY_HAND, id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.now)
     subject = f"{sheet.plan_id}/{node.task_id}"
-    body: JsonObject = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
+    body: dict[str, object] = {
+        "ack": ack,
+        "cause": cause,
+        "reason": reason,
+        "verdict": {"promise_id": promise.id, **told},
+    }
     if decisions:
         body["gates"] = run_checkpoints.decisions_to_json(decisions)
     moves.tx.record("task.by_hand", subject, body)

@@ -81,11 +81,12 @@ class JobRunner:
         return replace(performance, claims=(*performance.claims, *await kept.read_claims(self._deps, store, job)))
 
     async def _perform(self, job: Job) -> Performance:
-        performer = self.performers.get(job.profile.performer)
+        name = job.profile.performer
+        performer = self.performers.get(name)
         if performer is None:
             return Performance("not_started", error=turn_words.UNSUPPORTED["driver"](driver=job.profile.driver))
-        if job.profile.performer in {"human", "remote"}:
-            job.enter("asking" if job.profile.performer == "human" else "offered")
+        if name in {"human", "remote"}:
+            job.enter("asking" if name == "human" else "offered")
         try:
             watch = start_counting(job)
             # Noted before the program starts: from then on any answer of a person could be written by the program.

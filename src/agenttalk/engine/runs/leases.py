@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -272,8 +273,7 @@ def _start(
     # leased the task since, no row matches, and the whole transaction is undone.
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
     write_lease(tx, starts, attempt, moves.now, delivery=delivery, epoch=attempt.epoch - 1)
-    moves.count(order.plan_id, "sent")
-    moves.count(order.plan_id, "delivered")
+    moves.count_message(order.plan_id)
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
     return attempt.lease_to(prompt, delivery, order.message_id, ticket, moves.now)
 
@@ -299,9 +299,8 @@ def _resume(
         return None
     attempt.number = row.attempt + 1
     write_lease(tx, LEASE_TASK, attempt, moves.now)
-    reason = read_column(row.reason, row.reason_message) or ""
-    told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
-    attempt.sent_back = reason if told and not provider_limits.read_wait(reason) else ""
+    if row.reason is not None:
+        attempt.sent_back = _read_sent_back(row)
     prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     taken: dict[str, Value] = {"id": row.delivery, "at": moves.now, "prompt_sha256": sha256}
@@ -309,9 +308,16 @@ def _resume(
         [(consumed_at,)] = tx.run(TAKE_DELIVERY, **taken)
     else:
         consumed_at = moves.now
-        tx.run_later(TAKE_DELIVERY, taken, make_task_changed_error(row.task_id))
+        tx.run_later(TAKE_DELIVERY, taken, partial(make_task_changed_error, row.task_id))
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
     return attempt.lease_to(prompt, row.delivery, message_id, ticket, consumed_at)
+
+
+def _read_sent_back(row: NextTaskRow) -> str:
+    """Read why the last answer to the command was sent back; empty if it was not, and its turn was not interrupted."""
+    reason = read_column(row.reason, row.reason_message) or ""
+    told = bool(row.sent_back) or mentions(reason, task_words.INTERRUPTED)
+    return reason if told and not provider_limits.read_wait(reason) else ""
 
 
 def write_lease(tx: Tx, statement: Statement[Any], built: AttemptBuilder, at: str, **columns: Value) -> None:
@@ -321,7 +327,7 @@ def write_lease(tx: Tx, statement: Statement[Any], built: AttemptBuilder, at: st
     """
     row = built.lease_row(at)
     row.update(columns)
-    tx.run_later(statement, row, make_task_changed_error(built.command.task_id))
+    tx.run_later(statement, row, partial(make_task_changed_error, built.command.task_id))
 
 
 def take_over_attempt(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError, Problem
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import account_waits
@@ -244,16 +243,15 @@ class OperatorActions:
             ),
         )
 
-    async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
+    async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[Problem]:
         """Find remarks about a plan before it begins, with an error as a remark if its repository cannot be read."""
         if self._state.prover is None or manifest.workspace is None:
             return []
         try:
             paths, uncommitted = await self._state.prover.survey(manifest.workspace)
         except AgentTalkError as error:
-            return [{"code": str(error.code), "field": "workspace", "message": error.message, "hint": error.hint}]
-        found = plan_remarks.find_remarks(dag.nodes, paths, uncommitted)
-        return [{**asdict(each), "code": str(each.code)} for each in found]
+            return [Problem(error.code, "workspace", error.message, error.hint)]
+        return plan_remarks.find_remarks(dag.nodes, paths, uncommitted)
 
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str

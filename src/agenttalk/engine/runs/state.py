@@ -67,7 +67,7 @@ class DispatcherState:
     working: set[str] = field(default_factory=set)
     """Leases of turns under way, except for questions to people."""
     awaiting: set[asyncio.Event] = field(default_factory=set)
-    """Set when a forge reports something, for turns that wait for it."""
+    """Set when a forge reports something, for turns whose work is read there."""
     watches: TurnMonitors = field(default_factory=TurnMonitors)
     """The monitors of turns under way."""
     ended: set[str] = field(default_factory=set)

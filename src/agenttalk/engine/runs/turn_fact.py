@@ -9,7 +9,6 @@ from typing import Final
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import PlanTransaction
@@ -101,10 +100,10 @@ def _verdict_text(verdict: Verdict) -> tuple[str, str]:
 
 def _fact_to_json(
     granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: WorkProof
-) -> JsonObject:
+) -> dict[str, object]:
     """Build the fact of a turn."""
     job = granted.job
-    body: JsonObject = {
+    body: dict[str, object] = {
         "message_id": granted.message_id,
         "before": granted.fact,
         "lease": job.lease,
@@ -157,10 +156,10 @@ def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -
     return found
 
 
-def _proof_to_json(proof: WorkProof) -> JsonObject:
+def _proof_to_json(proof: WorkProof) -> dict[str, object]:
     """Return the findings of other parties about the work, without empty ones."""
     told = {"checks": list(proof.check_records), "commit": proof.commit, "foreign": list(proof.foreign)}
-    shown: JsonObject = with_messages({name: value for name, value in told.items() if value})
+    shown: dict[str, object] = with_messages({name: value for name, value in told.items() if value})
     return shown
 
 
@@ -177,7 +176,7 @@ def _notice(command: Command, performance: Performance, outcome: TurnOutcome) ->
     )
 
 
-def _claims_to_json(said: Claims) -> list[JsonObject]:
+def _claims_to_json(said: Claims) -> list[dict[str, object]]:
     """List the claims; those that a check decides about are set aside."""
     return [
         {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
@@ -186,7 +185,7 @@ def _claims_to_json(said: Claims) -> list[JsonObject]:
     ]
 
 
-def _verdict_to_json(verdict: Verdict) -> JsonObject:
+def _verdict_to_json(verdict: Verdict) -> dict[str, object]:
     return {
         "fulfilled": verdict.fulfilled,
         "missing": list(verdict.missing),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from agenttalk.contracts.errors import AgentTalkError, InputError
+from agenttalk.contracts.errors import AgentTalkError, FullDiskError, InputError
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine.agents.input_review import InputReviewer
 from agenttalk.engine.budgets.account_waits import AccountLimitError
@@ -31,6 +31,9 @@ from agenttalk.rules.text.catalogue import to_columns
 from agenttalk.rules.toolchain import read_back
 
 LOG = logging.getLogger(__name__)
+_PAUSE: Final = 1.0
+"""Seconds until something is tried again for which the disk had no room."""
+T = TypeVar("T")
 Lander = Callable[[Performance, WorkProof], Awaitable[bool]]
 """Writes the end of a turn whose work is done, with the new tip; False if the tip was moved meanwhile."""
 
@@ -101,7 +104,7 @@ class TurnRunner:
                 return performance, None
             return replace(performance, judgements=judgements) if judgements else performance, NO_PROOF
         try:
-            job = await prover.begin(job)
+            job = await _wait_for_room(job, partial(prover.begin, job))
         except AgentTalkError as error:
             return Performance("not_started", error=describe_error(error)), NO_PROOF
         performance = replace(await self._state.jobs.perform(board.store, job), judgements=judgements)
@@ -156,7 +159,8 @@ class TurnRunner:
         try:
             done = partial(turn_outcome.would_be_done, granted, performance, at=self._state.deps.stamp())
             ask = partial(self._confirm, board, granted)
-            proof = await self._state.prover.prove(job, performance, done, ask, write)
+            prove = partial(self._state.prover.prove, job, performance, done, ask, write)
+            proof = await _wait_for_room(job, prove, unwritten)
             return self._state.deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
             if error in unwritten:  # the end could not be written, which says nothing about the work
@@ -170,9 +174,12 @@ class TurnRunner:
         kind, task = self._state.deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
             return NO_PROOF
+        # Registered before the forge is read: what it reports after a reading ends the wait that follows from it.
+        news = asyncio.Event()
+        self._state.awaiting.add(news)
         try:
             confirm = partial(self._confirm, board, granted)
-            wait = partial(self._await, board, granted)
+            wait = partial(self._await, board, granted, news)
             turn = await board_run.make_kind_turn(
                 kind, board.store, granted, performance, at=self._state.deps.stamp(), confirm=confirm, wait=wait
             )
@@ -181,6 +188,8 @@ class TurnRunner:
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             why, code = (error.message, error.code) if isinstance(error, AgentTalkError) else (str(error), None)
             found = (read_back.make_failure_evidence(why, code, self._state.deps.stamp()),)
+        finally:
+            self._state.awaiting.discard(news)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._state.deps.secret_guard.redact_proof(
             WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
@@ -217,26 +226,30 @@ class TurnRunner:
             await self._enter(board, granted.job, "verifying")
 
     async def _await(
-        self, board: BoardState, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]
+        self,
+        board: BoardState,
+        granted: LeasedAttempt,
+        news: asyncio.Event,
+        why: str,
+        longest: Coroutine[Any, Any, None],
     ) -> None:
-        """Wait until a forge reports news or the time is up. The agent is free for other tasks meanwhile."""
-        job, heard = granted.job, asyncio.Event()
-        job.enter("awaiting")
-        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
-        self._state.free(granted)
-        self._state.working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
-        self._state.wake.set()
-        self._state.announce(ended=False)
-        self._state.awaiting.add(heard)
+        """Wait until a forge has reported `news` or the time is up. The agent is free for other tasks meanwhile."""
+        job = granted.job
         # Both are cancelled at the end, also when this turn is cancelled: they are tasks, and would go on without it.
-        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
+        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(news.wait())]
         try:
+            job.enter("awaiting")
+            about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
+            await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, **to_columns(why)))
+            self._state.free(granted)
+            self._state.working.discard(job.lease)
+            self._state.wake.set()
+            self._state.announce(ended=False)
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waiting:
                 each.cancel()
-            self._state.awaiting.discard(heard)
+            news.clear()  # the forge is read after this
             job.enter("checking")
             self._state.working.add(job.lease)
             await self._enter(board, job, "verifying")
@@ -245,3 +258,21 @@ class TurnRunner:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run(SET_PHASE, **about))
         self._state.announce(ended=False)
+
+
+async def _wait_for_room(job: Job, work: Callable[[], Awaitable[T]], unwritten: Collection[AgentTalkError] = ()) -> T:
+    """Do something that can be repeated. A full disk says nothing about the agent's work, so it is tried again then.
+
+    Errors in `unwritten` are raised: their cause was waited for before.
+    """
+    logged = ""
+    while True:
+        try:
+            return await work()
+        except FullDiskError as error:
+            if error in unwritten:
+                raise
+            if error.message != logged:
+                LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.room"})
+            logged = error.message
+        await asyncio.sleep(_PAUSE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask
@@ -22,7 +21,7 @@ def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     ways = triage.classify_failure(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
         return []
-    body: JsonObject = {
+    body = {
         "task_id": task.task_id,
         "ways": list(ways),
         "cause": outcome.cause,

@@ -15,7 +15,6 @@ from typing import Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
@@ -95,7 +94,7 @@ class ReconcileResult:
     dry_run: bool
     sources: tuple[ReconcileReport, ...]
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> dict[str, object]:
         """Return the result as a JSON document."""
         return asdict(self)
 

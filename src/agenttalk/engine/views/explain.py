@@ -21,7 +21,7 @@ from agenttalk.rules.text import view_words
 from agenttalk.rules.text.catalogue import read_text
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.core.wire import JsonObject
+    from agenttalk.engine.views.models.attempts import AttemptView
     from agenttalk.engine.views.models.tasks import CommandReceipt, ForeignOutput, TaskExplanation
 
 _TURN_FIELDS: Final = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
@@ -108,13 +108,14 @@ async def _read_command(store: Store, plan_id: str, agent_id: str, delivery: int
     return receipt
 
 
-async def _read_turns(store: Store, plan_id: str, message_id: str) -> list[JsonObject]:
+async def _read_turns(store: Store, plan_id: str, message_id: str) -> list[AttemptView]:
     """Return how each attempt at a command ended, in order."""
-    turns = []
+    turns: list[AttemptView] = []
     for row in await store.read(ENDED_TURNS, subject=records.build_turn_subject(plan_id, message_id)):
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
         body["reason"] = read_text(body, "error") if "error" in body else None
-        turns.append({key: body[key] for key in _TURN_FIELDS if body.get(key) is not None})
+        shown: Any = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
+        turns.append(shown)
     return turns
 
 

@@ -35,7 +35,7 @@ from agenttalk.rules.text import view_words
 from agenttalk.rules.text.catalogue import read_text, restore_messages
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.core.wire import JsonObject
+    from agenttalk.engine.views.models.attempts import AttemptView, RoundView, VerdictView
     from agenttalk.engine.views.models.tasks import (
         InputChoice,
         PromiseSummary,
@@ -142,7 +142,7 @@ def _read_task(now: Snapshot, plan_id: str, task_id: str, stale: Collection[str]
         "choices": _list_choices(now, plan_id, node),
         "attempts": turns,
         "superseded": _list_recalled(now, plan_id, task_id),
-        "history": _add_results(restore_messages(rework_rounds.rounds_to_json(history, _ISSUES)), status["state"]),
+        "history": _add_results(_read_rounds(history), status["state"]),
         "verdict": _describe_verdict(turns, history, accepted=status["cause"] == "ACCEPTED", done=completed),
         "gates": [denials.to_json(row) for row in now.run(OBJECTIONS_TO, plan_id=plan_id, task_id=task_id)],
         "branch": _describe_branch(node, row.score) if completed else None,
@@ -211,36 +211,41 @@ def _describe_promise(promise: CompletionPromise, node: Node) -> PromiseSummary:
 
 
 def _describe_verdict(
-    turns: Sequence[JsonObject], history: Sequence[rework_rounds.Round], *, accepted: bool, done: bool
-) -> JsonObject | None:
+    turns: Sequence[AttemptView], history: Sequence[rework_rounds.Round], *, accepted: bool, done: bool
+) -> VerdictView | None:
     """Return the last verdict: about the last turn, or of the person who accepted the work.
 
     A verdict that the promise is fulfilled `counts` only while the task is done: the work may have been refused since.
     """
     if not accepted:
-        turn: Any = next((turn for turn in reversed(turns) if "verdict" in turn), None)
+        turn = next((turn for turn in reversed(turns) if "verdict" in turn), None)
         if turn is None:
             return None
-        verdict: JsonObject = {**turn["verdict"], **_describe_isolation(turn)}
-        return {**verdict, "counts": done, "about": turn["command_id"]} if verdict["fulfilled"] else verdict
-    acceptance = next(entry.body for entry in reversed(history) if entry.kind == rework_rounds.ACCEPTED)
+        verdict: VerdictView = turn["verdict"].copy()
+        if tier := turn.get("sandbox"):  # an agent that does not work on this machine has none
+            verdict["isolation"] = "none" if tier == "plain" else tier
+        if verdict["fulfilled"]:
+            verdict["counts"], verdict["about"] = done, turn["command_id"]
+        return verdict
+    acceptance: Any = next(entry.body for entry in reversed(history) if entry.kind == rework_rounds.ACCEPTED)
     shared = {key: acceptance[key] for key in ("shown", "confirmed", "overrules")}
-    return {"missing": [], "blockers": [], **acceptance["verdict"], "accepted_by": acceptance["by"], **shared}
+    said: Any = {"missing": [], "blockers": [], **acceptance["verdict"], "accepted_by": acceptance["by"], **shared}
+    accepted_verdict: VerdictView = said
+    return accepted_verdict
 
 
-def _describe_isolation(turn: Mapping[str, Any]) -> dict[str, str]:
-    """Return the isolation of a turn; nothing for an agent that does not work on this machine."""
-    tier = turn.get("sandbox")
-    return {"isolation": "none" if tier == "plain" else tier} if tier else {}
+def _read_rounds(history: Sequence[rework_rounds.Round]) -> list[RoundView]:
+    rounds: list[RoundView] = restore_messages(rework_rounds.rounds_to_json(history, _ISSUES))
+    return rounds
 
 
-def _add_results(history: list[JsonObject], state: str) -> list[JsonObject]:
+def _add_results(history: list[RoundView], state: str) -> list[RoundView]:
     """Add to each round its result: the next refusal shows what became of the version that was made in the round."""
     for number, entry in enumerate(history, 1):
         if entry["what"] in {"ordered", "granted"}:
-            following: Any = history[number] if number < len(history) else None
+            following = history[number] if number < len(history) else None
             kind = following["what"] if following else None
-            kind = "stuck" if kind == "exhausted" and following.get("stuck") else kind
+            kind = "stuck" if kind == "exhausted" and following and following.get("stuck") else kind
             entry["result"] = (_FOLLOWED[kind] if kind else _RESULTS.get(state, view_words.UNDER_WAY))()
     return history
 
@@ -291,19 +296,19 @@ def _is_open(now: Snapshot, plan_id: str, task_id: str) -> bool:
     return bool(rows) and rows[0].state not in FINAL
 
 
-def _read_own_texts(body: JsonObject) -> JsonObject:
+def _read_own_texts(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the engine itself wrote of an attempt, with its messages."""
     own = {key: body[key] for key in body if key.removesuffix("_messages").removesuffix("_message") in _OWN}
     return {key: value for key, value in restore_messages(own).items() if value is not None}
 
 
-def _read_turns(now: Snapshot, fact: int | None) -> list[JsonObject]:
+def _read_turns(now: Snapshot, fact: int | None) -> list[AttemptView]:
     """Return how each attempt ended, in order: the fact of each attempt names the one before it."""
-    turns = []
+    turns: list[AttemptView] = []
     while fact is not None:
         [row] = now.run(FACT, seq=fact)
         body: Any = wire.read(bytes(row.body), limit=wire.DOCUMENT_LIMIT)
-        turn = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
-        turns.append({**turn, **_read_own_texts(body)})
+        shown: Any = {key: body[key] for key in _TURN_FIELDS if body.get(key) is not None}
+        turns.append(shown | _read_own_texts(body))
         fact = body.get("before")
     return turns[::-1]

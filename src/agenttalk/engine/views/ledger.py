@@ -103,7 +103,7 @@ def _describe_fact(row: FactRow) -> FactView:
     }
 
 
-def _shorten(body: JsonObject) -> JsonObject:
+def _shorten(body: Mapping[str, object]) -> Mapping[str, object]:
     """Return a body without its long fields, and their names."""
     kept = {key: value for key, value in body.items() if len(wire.write(value)) <= LARGEST_BODY // 4}
     return kept if len(kept) == len(body) else {**kept, "left_out": sorted(body.keys() - kept.keys())}

@@ -18,7 +18,7 @@ from agenttalk.ports.statements.messages import COUNTED_TASKS, IN_FLIGHT, PLAN, 
 from agenttalk.ports.statements.people import OPEN_REQUESTS_IN
 from agenttalk.ports.statements.plans import ACTIVITY, RUN, SKIPPED_BY_FAILURE
 from agenttalk.ports.statements.views import RUN_COUNTS, UNISOLATED_IN, UNPROVEN_IN
-from agenttalk.rules.text import budget_words, view_words
+from agenttalk.rules.text import turn_words, view_words
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.task_status import TaskView
@@ -159,7 +159,7 @@ def _list_account_waits(tasks: Iterable[TaskView]) -> list[AccountWaitSummary]:
             found.setdefault(task["reason"] or "", []).append(task)
     waits: list[AccountWaitSummary] = []
     for reason, waiting in found.items():
-        words = budget_words.TASK_WAITS if len(waiting) == 1 else budget_words.TASKS_WAIT
+        words = turn_words.TASK_WAITS if len(waiting) == 1 else turn_words.TASKS_WAIT
         wait, text = waiting[0]["waits_for_account"], words(wait=reason, count=len(waiting))
         if wait is not None:
             waits.append({**wait, "tasks": len(waiting), "text": text})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
@@ -274,7 +273,7 @@ async def _read_checklist(store: Store, task: TaskExplanation) -> list[Checklist
     [run] = await store.read(RUN, plan_id=plan_id)
     sheet = read_definition(plan_id, run, await store.read(JOINED_CHECKS, plan_id=plan_id))
     evidence = await store.read(EVIDENCE_OF_TASK, plan_id=plan_id, task_id=task_id)
-    judged: list[Any] = [turn for turn in task["attempts"] if "verdict" in turn]
+    judged = [turn for turn in task["attempts"] if "verdict" in turn]
     ended_at = task["updated_at"]
     if task["state"] == "COMPLETED" and evidence:
         checks = [_summarize_evidence(row) for row in evidence]
@@ -297,7 +296,7 @@ def _summarize_evidence(row: EvidenceRow) -> CheckSummary:
     return _summarize_check({**result, "id": row.check_id}, row.at, fresh=bool(row.fresh))
 
 
-def _summarize_check(result: JsonObject, at: str, *, fresh: bool = True) -> CheckSummary:
+def _summarize_check(result: Mapping[str, Any], at: str, *, fresh: bool = True) -> CheckSummary:
     trust, detail = str(result.get("trust") or "claimed"), result.get("detail")
     return CheckSummary(
         str(result["id"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agenttalk.ports.statements.statement import NoRow, Statement
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.worker import WorkerState
+    from agenttalk.contracts.worker import WorkerRole, WorkerState
 
 
 class InvitationRow(NamedTuple):
@@ -15,6 +15,7 @@ class InvitationRow(NamedTuple):
 
     pool: str
     labels: str
+    role: WorkerRole
 
 
 class WorkerRow(NamedTuple):
@@ -33,6 +34,9 @@ class WorkerRow(NamedTuple):
     reason: str
     """Why it is in this state."""
     at: str
+    role: WorkerRole
+    tried_at: str
+    """When a verifier last answered rightly what the engine knew."""
 
 
 class WorkerIdRow(NamedTuple):
@@ -47,6 +51,31 @@ class PoolRow(NamedTuple):
     pool: str
 
 
+class PoolRoleRow(NamedTuple):
+    """What the workers of a pool do."""
+
+    role: WorkerRole
+
+
+class MachineRow(NamedTuple):
+    """A machine since a start."""
+
+    machine: str
+    start: str
+
+
+class VerificationRow(NamedTuple):
+    """A check that a verifier made."""
+
+    board: str
+    plan_id: str
+    task_id: str
+    check_id: str
+    key: str
+    """The key of its kept result; empty if none is kept."""
+    at: str
+
+
 ADD_INVITATION: Final = Statement("add_invitation", NoRow)
 INVITATION: Final = Statement("invitation", InvitationRow)
 TAKE_INVITATION: Final = Statement("take_invitation", InvitationRow)
@@ -58,3 +87,11 @@ SET_WORKER_FACTS: Final = Statement("set_worker_facts", NoRow)
 SET_WORKER_STATE: Final = Statement("set_worker_state", WorkerIdRow)
 PAUSED_POOLS: Final = Statement("paused_pools", PoolRow)
 PAUSE_POOL: Final = Statement("pause_pool", NoRow)
+ADD_POOL: Final = Statement("add_pool", NoRow)
+POOL_ROLE: Final = Statement("pool_role", PoolRoleRow)
+ADD_MACHINE_AGENT: Final = Statement("add_machine_agent", NoRow)
+MACHINES_OF_AGENT: Final = Statement("machines_of_agent", MachineRow)
+SET_VERIFIER_TRIED: Final = Statement("set_verifier_tried", NoRow)
+ADD_VERIFICATION: Final = Statement("add_verification", NoRow)
+VERIFICATIONS_OF: Final = Statement("verifications_of", VerificationRow)
+DROP_VERIFICATIONS: Final = Statement("drop_verifications", NoRow)

@@ -20,6 +20,7 @@ ActivityPhase = Literal[
     "working",
     "self_check",
     "checking",
+    "for_verifier",
     "in_line",
     "merging",
     "asking",

@@ -147,7 +147,7 @@ def list_required_outputs(command: Command) -> list[str]:
 
 def list_possible_outputs(command: Command) -> list[tuple[str, str | None]]:
     """Return the outputs that a command allows, each with its condition; None for one without a condition."""
-    return [(output.output_name, output.when) for output in command.may_produce or ()]
+    return [(output.output_name, output.when) for output in command.may_produce] if command.may_produce else []
 
 
 def map_declared_outputs(command: Command) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from agenttalk.rules.budgets import aborts
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.message import ABOUT, Message, Template, mentions
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ Scope = Literal["task", "plan", "day"]
 Kind = Literal["tokens", "cost_usd", "seconds", "tool_calls"]
 KINDS: Final[tuple[Kind, ...]] = ("tokens", "cost_usd", "seconds", "tool_calls")
 _ONE_AND_MORE: Final[dict[Kind, tuple[Template, Template]]] = {
-    "tokens": (budget_words.TOKEN, budget_words.TOKENS),
-    "cost_usd": (budget_words.DOLLARS, budget_words.DOLLARS),
-    "seconds": (budget_words.SECOND, budget_words.SECONDS),
-    "tool_calls": (budget_words.TOOL_CALL, budget_words.TOOL_CALLS),
+    "tokens": (turn_words.TOKEN, turn_words.TOKENS),
+    "cost_usd": (turn_words.DOLLARS, turn_words.DOLLARS),
+    "seconds": (turn_words.SECOND, turn_words.SECONDS),
+    "tool_calls": (turn_words.TOOL_CALL, turn_words.TOOL_CALLS),
 }
 _OF: Final[dict[Scope, Template]] = {
-    "task": budget_words.OF_TASK,
-    "plan": budget_words.OF_PLAN,
-    "day": budget_words.OF_DAY,
+    "task": turn_words.OF_TASK,
+    "plan": turn_words.OF_PLAN,
+    "day": turn_words.OF_DAY,
 }
 
 
@@ -39,7 +39,7 @@ def _amount(kind: Kind, number: float) -> Message:
 
 def names_day(reason: str | None) -> bool:
     """Return whether a reason is about the limit of the day."""
-    return reason is not None and mentions(reason, budget_words.OF_DAY)
+    return reason is not None and mentions(reason, turn_words.OF_DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class BudgetLimit:
     @property
     def exhausted_message(self) -> str:
         """Said of a limit of which nothing is left. The words stay the same however much more is used."""
-        return ABOUT(subject="budget-exhausted", what=budget_words.USED_UP(limit=self.describe()))
+        return ABOUT(subject="budget-exhausted", what=turn_words.USED_UP(limit=self.describe()))
 
 
 class Overrun(NamedTuple):
@@ -101,7 +101,7 @@ def find_overrun(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotal
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
         if count > each.most:
-            return Overrun(each, budget_words.OVERRUN(amount=_amount(each.kind, count), limit=each.describe()))
+            return Overrun(each, turn_words.OVERRUN(amount=_amount(each.kind, count), limit=each.describe()))
     return None
 
 
@@ -117,7 +117,7 @@ def find_doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]
     for kind, own in _list_given_limits(budget):
         if kind in most and own > most[kind]:
             limits = BudgetLimit("task", kind, own).describe(), BudgetLimit("plan", kind, most[kind]).describe()
-            yield budget_words.EXCEEDS_PLAN(own=limits[0], plan=limits[1])
+            yield turn_words.EXCEEDS_PLAN(own=limits[0], plan=limits[1])
 
 
 def find_impossible_limits(budget: Budget | PlanLimits | None) -> tuple[Kind, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 from agenttalk.rules.text.message import Message
 
 LimitKind = Literal["usage", "overload"]
@@ -38,7 +38,7 @@ _BROKEN: Final = 500
 _BUSY: Final = 429
 _MILLISECONDS: Final = 1e11
 """A larger number of an epoch counts milliseconds."""
-_WAITS: Final = frozenset({budget_words.ACCOUNT_USED_UP.id, budget_words.PROVIDER_BUSY.id})
+_WAITS: Final = frozenset({turn_words.ACCOUNT_USED_UP.id, turn_words.PROVIDER_BUSY.id})
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH: Final = re.compile(r"\|(\d{9,13})\b")
 _CLOCK: Final = re.compile(

@@ -8,7 +8,7 @@ from typing import Final
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.budgets import aborts
-from agenttalk.rules.text import budget_words
+from agenttalk.rules.text import turn_words
 
 REPEATS: Final = 20
 """How often the same steps may repeat."""
@@ -77,7 +77,7 @@ def explain_stuck(trail: ActivityTrail, rule: StuckRule, at: float) -> str | Non
         for size in _ROUNDS:
             if trail.same[size - 1] >= size * max(1, rule.repeats - 1):
                 circle = ", ".join(repr(each) for each in reversed(trail.last[:size]))
-                return budget_words.REPEATED(count=rule.repeats, steps=circle)
+                return turn_words.REPEATED(count=rule.repeats, steps=circle)
     if rule.seconds is not None and at - trail.at >= rule.seconds:
-        return budget_words.SILENT(seconds=rule.seconds)
+        return turn_words.SILENT(seconds=rule.seconds)
     return None

@@ -50,7 +50,7 @@ _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 _LITERAL: Final = re.compile(r"\[[^\]]*\]|[*?]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileTree:
     """The files of a tree, by their paths."""
 
@@ -67,6 +67,11 @@ class FileTree:
                 folders.add(above)
                 above = above.rpartition("/")[0]
         return cls(frozenset(paths), frozenset(folders))
+
+    @cached_property
+    def tests(self) -> frozenset[str]:
+        """The files that are tests, or that tests are made of."""
+        return frozenset(path for path in self.files if test_runners.is_test(path))
 
     def below(self, folder: str) -> Iterator[str]:
         """List the files in a folder, at any depth."""
@@ -184,9 +189,9 @@ def list_check_files(check: AnyCheck, tree: FileTree) -> frozenset[str]:
     found = set(files)
     for folder in folders:
         whole = test_runners.is_test(f"{folder}/x")
-        found |= {path for path in tree.below(folder) if whole or test_runners.is_test(path)}
+        found |= {path for path in tree.below(folder) if whole or path in tree.tests}
     if isinstance(check, TestsCheck) or test_runners.runs_tests(check.run) or files:
-        found |= {path for path in tree.files if test_runners.is_test(path)}
+        found |= tree.tests
     return frozenset(found)
 
 

@@ -141,8 +141,10 @@ def _judge_outcomes(
     return CheckFinding(False, faults[0][0], join([*(text for _, text in faults), _counts(tests)]))
 
 
-def judge_merged(check: TestsCheck, ran: ProgramExit, tests: Outcomes, base: Outcomes | None) -> CheckFinding:
-    """Judge the outcomes of a suite and of what was run again of it."""
+def judge_merged(
+    check: RunCheck | TestsCheck, ran: ProgramExit, tests: Outcomes, base: Outcomes | None
+) -> CheckFinding:
+    """Judge the outcomes of a suite: with those of what was run again of it, or as another machine reports them."""
     return _judge_outcomes(check, SuiteFacts(ran, base=base), tests, "report")
 
 

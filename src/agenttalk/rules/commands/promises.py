@@ -47,7 +47,7 @@ def make_promise_id(ms: int, random: int) -> str:
 
 def make_plan_promise_id(plan_id: str, task_id: str, ms: int) -> str:
     """Make the id of a task's promise in a plan that was submitted at a time; always the same."""
-    return make_promise_id(ms, int(wire.sha256(f"{plan_id}/{task_id}".encode())[7:11], 16))
+    return f"cp-{ms}-{wire.sha256(f'{plan_id}/{task_id}'.encode())[7:11]}"
 
 
 def assign_promise_ids(dag: TaskDag, ms: int) -> TaskDag:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from agenttalk.rules.text import cli_words
+
 _INDENTS: Final[tuple[int | str | None, ...]] = (2, 4, "\t", 3, 1, 8, None)
 BEGIN: Final = "<!-- agenttalk:begin -->"
 END: Final = "<!-- agenttalk:end -->"
@@ -52,19 +54,19 @@ def merge_into_json(
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        return ConfigMergeResult(why=f"it is not plain JSON: {error}")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["not_json"](error=str(error)))
     if not isinstance(document, dict):
-        return ConfigMergeResult(why="it is not a JSON object")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["not_object"]())
     holder: Any = document
     for key in path[:-1]:
         holder = holder.get(key, {})
         if not isinstance(holder, dict):
-            return ConfigMergeResult(why=f"{key!r} is not an object in it")
+            return ConfigMergeResult(why=cli_words.OBSTACLES["no_object_in_it"](key=key))
     if path[-1] in holder:
         return ALREADY_THERE
     layout = _layout_of(document, text)
     if layout is None:
-        return ConfigMergeResult(why="rewriting it would change its layout")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["layout"]())
     return ConfigMergeResult(_write_json(_with(document, path, value), layout))
 
 
@@ -105,11 +107,11 @@ def merge_into_toml(text: str | None, path: Sequence[str], block: str) -> Config
     try:
         document: Any = tomllib.loads(before)
     except tomllib.TOMLDecodeError as error:
-        return ConfigMergeResult(why=f"it is not TOML: {error}")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["not_toml"](error=str(error)))
     holder: Any = document
     for key in path:
         if not isinstance(holder, dict):
-            return ConfigMergeResult(why=f"{key!r} cannot be added to it")
+            return ConfigMergeResult(why=cli_words.OBSTACLES["no_table"](key=key))
         holder = holder.get(key)
         if holder is None:
             break
@@ -120,11 +122,11 @@ def merge_into_toml(text: str | None, path: Sequence[str], block: str) -> Config
     try:
         after = tomllib.loads(new)
     except tomllib.TOMLDecodeError:  # an inline table of the same name allows no further table
-        return ConfigMergeResult(why="a table cannot be added at its end")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["no_end"]())
     return (
         ConfigMergeResult(new)
         if _is_preserved(document, after)
-        else ConfigMergeResult(why="a table at its end would change its other values")
+        else ConfigMergeResult(why=cli_words.OBSTACLES["other_values"]())
     )
 
 
@@ -157,17 +159,17 @@ def remove_from_json(
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        return ConfigMergeResult(why=f"it is not plain JSON: {error}")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["not_json"](error=str(error)))
     holders: list[Any] = [document]
     for key in path:
         if not isinstance(holders[-1], dict) or key not in holders[-1]:
             return ALREADY_THERE
         holders.append(holders[-1][key])
     if holders[-1] != value:
-        return ConfigMergeResult(why=f"its entry {path[-1]!r} was changed")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["entry_changed"](key=path[-1]))
     layout = _layout_of(document, text)
     if layout is None:
-        return ConfigMergeResult(why="rewriting it would change its layout")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["layout"]())
     for depth in range(len(path), 0, -1):
         if depth == len(path) or (not holders[depth] and depth > held):
             del holders[depth - 1][path[depth - 1]]
@@ -178,5 +180,7 @@ def remove_from_text(text: str, piece: str) -> ConfigMergeResult:
     """Take a piece of ours out of a text, unless it was changed or is there twice."""
     count = text.count(piece)
     if count != 1:
-        return ConfigMergeResult(why="what was added to it was changed" if count == 0 else "it has the addition twice")
+        return ConfigMergeResult(
+            why=cli_words.OBSTACLES["piece_changed"]() if count == 0 else cli_words.OBSTACLES["piece_twice"]()
+        )
     return ConfigMergeResult(text.replace(piece, ""))

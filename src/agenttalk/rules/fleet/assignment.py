@@ -1,16 +1,19 @@
-"""Which worker gets which task, and why a task waits: by pool, labels, drivers, sandboxes, places and state."""
+"""Which worker gets which task or check, and why it waits: by pool, labels, drivers, sandboxes, places and state.
+
+A verifier never checks the work of an agent that ran on its machine since that started.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile, Tier
-from agenttalk.contracts.worker import WorkerState
+from agenttalk.contracts.worker import WorkerRole, WorkerState
 from agenttalk.rules.fleet.liveness import Liveness
 
-LackKind = Literal["label", "driver", "program", "sandbox", "state", "silent", "full"]
+LackKind = Literal["role", "label", "driver", "program", "sandbox", "machine", "answered", "state", "silent", "full"]
 
 
 class Lack(NamedTuple):
@@ -19,6 +22,26 @@ class Lack(NamedTuple):
     kind: LackKind
     name: str
     """What it lacks, or the state that it is in."""
+
+
+class MachineStart(NamedTuple):
+    """A machine since it started."""
+
+    machine: str
+    start: str = ""
+    """The id of its start; empty if it is not known."""
+
+    def is_shared_with(self, other: MachineStart) -> bool:
+        """Whether both are the same machine, not started anew between them as far as is known.
+
+        The start belongs to the kernel: under the same one, two containers are one machine, under any name.
+        """
+        if self.start and other.start:
+            return self.start == other.start
+        return self.machine == other.machine
+
+
+NOWHERE: Final = MachineStart("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +56,11 @@ class WorkerNeeds:
     tier: Tier = "best"
     isolated: bool = False
     """Whether any sandbox has to work."""
+    role: WorkerRole = "agents"
+    avoided: frozenset[MachineStart] = frozenset()
+    """Where the work that a check is about may have left something."""
+    answered: tuple[tuple[str, MachineStart], ...] = ()
+    """The keys and machines of those that made the check already, and of which none may make it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +79,10 @@ class WorkerStanding:
     paused: bool = False
     """Whether its pool is paused."""
     free: int = 1
-    """Attempts that it can still take."""
+    """Attempts or checks that it can still take."""
+    role: WorkerRole = "agents"
+    public_key: str = ""
+    started: MachineStart = NOWHERE
 
 
 class NearMatch(NamedTuple):
@@ -74,14 +105,19 @@ def needs_of(profile: AgentProfile) -> WorkerNeeds | None:
 
 def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
     """Find everything for which a worker of the right pool does not get a task now."""
-    found = [Lack("label", label) for label in sorted(needs.labels - worker.labels)]
-    if needs.driver not in worker.drivers:
+    found = [Lack("role", worker.role)] if needs.role != worker.role else []
+    found += [Lack("label", label) for label in sorted(needs.labels - worker.labels)]
+    if needs.role == "agents" and needs.driver not in worker.drivers:
         found.append(Lack("driver", needs.driver))
     if needs.program and needs.program not in worker.programs:
         found.append(Lack("program", needs.program))
     named = needs.tier in NAMED_TIERS and needs.tier not in worker.sandboxes
     if named or (needs.isolated and needs.tier == "best" and not worker.sandboxes):
         found.append(Lack("sandbox", needs.tier))
+    if any(worker.started.is_shared_with(each) for each in needs.avoided):
+        found.append(Lack("machine", worker.started.machine))
+    if any(_is_same(worker, key, place) for key, place in needs.answered):
+        found.append(Lack("answered", worker.name))
     if worker.state != "active":
         found.append(Lack("state", worker.state))
     if worker.paused:
@@ -91,6 +127,10 @@ def find_lacks(needs: WorkerNeeds, worker: WorkerStanding) -> tuple[Lack, ...]:
     if worker.free <= 0:
         found.append(Lack("full", str(worker.free)))
     return tuple(found)
+
+
+def _is_same(worker: WorkerStanding, key: str, place: MachineStart) -> bool:
+    return worker.public_key == key or worker.started.machine == place.machine or worker.started.is_shared_with(place)
 
 
 def pick_offers(waiting: Sequence[WorkerNeeds], worker: WorkerStanding) -> list[int]:

@@ -15,16 +15,18 @@ _SHOWN: Final = 3
 
 def explain_wait(needs: WorkerNeeds, near: Sequence[NearMatch]) -> str:
     """Say what has to happen until a worker takes a task, by the workers of its pool."""
+    checks = needs.role == "verifier"
     if not near:
-        return view_words.NO_WORKER(pool=needs.pool)
+        return (view_words.NO_VERIFIER if checks else view_words.NO_WORKER)(pool=needs.pool)
     able = [each.worker.name for each in near if not each.lacks]
     if able:
-        return view_words.WAITS_FOR_WORKER(pool=needs.pool, names=join_names(able))
+        waits = view_words.WAITS_FOR_VERIFIER if checks else view_words.WAITS_FOR_WORKER
+        return waits(pool=needs.pool, names=join_names(able))
     told = [
         view_words.LACKS(worker=each.worker.name, lacks=join([_describe(lack) for lack in each.lacks], LISTED))
         for each in near[:_SHOWN]
     ]
-    return view_words.NO_FIT(pool=needs.pool, lacks=join(told, LISTED))
+    return (view_words.NO_FIT_VERIFIER if checks else view_words.NO_FIT)(pool=needs.pool, lacks=join(told, LISTED))
 
 
 def _describe(lack: Lack) -> str:

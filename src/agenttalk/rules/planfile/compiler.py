@@ -37,6 +37,7 @@ from agenttalk.rules.core.globs import match_names
 from agenttalk.rules.planfile import policy_checks, races
 from agenttalk.rules.planfile.plan_checks import USUAL, PlanExamination, gives_score
 from agenttalk.rules.plans import dag_checks
+from agenttalk.rules.text import plan_words
 from agenttalk.rules.text.message import join_names
 
 LATEST: Final[PickPolicy] = "latest_by_delivered_at"
@@ -245,8 +246,8 @@ class _Compiler:
             return
         self._choices[at, number] = LATEST
         names = join_names({self.plan.tasks[maker].id for maker in makers})
-        message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
-        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' changes this"))
+        message = plan_words.PROBLEMS["takes_latest"](name=need.name, tasks=names, pick=LATEST)
+        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, plan_words.HINTS["pick"]()))
 
     def _after(self, at: int, followers: Mapping[str, Sequence[int]]) -> set[int]:
         """Find the tasks that come after one."""
@@ -263,7 +264,7 @@ class _Compiler:
         added = self._needs.setdefault(at, {})
         if task_id not in added:
             added[task_id] = None
-            message = f"task {self.plan.tasks[at].id!r} waits for {task_id!r}, which makes this input"
+            message = plan_words.PROBLEMS["waits"](task=self.plan.tasks[at].id, name=task_id)
             self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
 
     def _derive_named(self, at: int, task: TaskSpec, number: int, need: InputSpec) -> None:
@@ -311,7 +312,7 @@ class _Compiler:
             return
         else:
             added[agent] = None
-        message = f"{agent!r} receives {output.name!r} from task {task.id!r}"
+        message = plan_words.PROBLEMS["receives"](agent=agent, name=output.name, task=task.id)
         self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
 
     # The documents.

@@ -20,6 +20,15 @@ from agenttalk.rules.agents import acp_table, cli_table, model_services
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.messages.routes import RESERVED
 from agenttalk.rules.planfile import policy_checks, promise_checks
+from agenttalk.rules.text import plan_words
+from agenttalk.rules.text.message import mentions
+
+_UNKNOWN: Final = {
+    "agent": (plan_words.PROBLEMS["unknown_agent"], plan_words.HINTS["add_agent"]),
+    "output": (plan_words.PROBLEMS["unknown_output"], plan_words.HINTS["add_output"]),
+    "input": (plan_words.PROBLEMS["unknown_input"], plan_words.HINTS["add_input"]),
+}
+"""Kind of thing → the sentence about an unknown name, and the hint."""
 
 POOLED_DRIVERS: Final = ("script", "cli", "acp", "llm", "local")
 """Drivers of agents that workers can run: they start programs."""
@@ -75,7 +84,8 @@ class PlanExamination:
         """Make message and hint for an unknown name. Plans with many problems skip the slow search for a near name."""
         few = len(known) <= 1000 and len(self.problems) < 50
         near = find_nearest(name, [other for other in known if other != name]) if few else None
-        return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
+        message, hint = _UNKNOWN[what]
+        return message(name=name), plan_words.HINTS["near"](name=near) if near else hint()
 
     def warn(self, where: str, message: str, hint: str) -> None:
         """Add a warning about something that may be a mistake."""
@@ -90,10 +100,11 @@ class PlanExamination:
         renamed = _SAME.get(rest) or self._numbered_key(at, rest)
         if renamed is None:
             return None
-        message = problem.message.replace("fallback_task_id", "task under fallback")
-        hint = problem.hint
-        if problem.code is Code.DAG_AGENT_UNKNOWN and not hint.startswith("did you mean"):
-            hint = "describe it under agents, or name the root whose agenttalk.toml does (--root)"
+        message, hint = problem.message, problem.hint
+        if mentions(message, plan_words.PROBLEMS["fallback_missing"]):
+            message = plan_words.PROBLEMS["fallback_missing_here"]()
+        if problem.code is Code.DAG_AGENT_UNKNOWN and mentions(hint, plan_words.HINTS["add_agent"]):
+            hint = plan_words.HINTS["describe_agent"]()
         return Problem(problem.code, f"tasks[{at}].{renamed}", message, hint)
 
     def _numbered_key(self, at: int, rest: str) -> str | None:
@@ -116,11 +127,21 @@ class PlanExamination:
     def _check_plan(self) -> None:
         plan = self.plan
         if plan.plan_id.startswith("_"):
-            self.refuse(Code.ID_INVALID, "plan_id", "ids that begin with _ are those of boards", "begin with a letter")
+            self.refuse(
+                Code.ID_INVALID,
+                "plan_id",
+                plan_words.PROBLEMS["reserved_id"](),
+                plan_words.HINTS["begin_with_letter"](),
+            )
         for agent_id, spec in plan.agents.items():
             where = f"agents.{agent_id}"
             if agent_id in RESERVED:
-                self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a reserved name", "choose another one")
+                self.refuse(
+                    Code.NAME_TAKEN,
+                    where,
+                    plan_words.PROBLEMS["reserved_name"](name=agent_id),
+                    plan_words.HINTS["other_name"](),
+                )
             self._check_driver(where, self.settled.get(agent_id) or spec)
             self._check_fallback(agent_id, self.settled.get(agent_id) or spec)
         for number, agent_id in enumerate(plan.policies.commanders or ()):
@@ -129,36 +150,52 @@ class PlanExamination:
                 self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", agent_id, self._known))
         self.problems += policy_checks.check(plan, self._known, self._unknown)
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
-            self.warn("workspace", "no task works in the repository", "write workspace: repo at those that do")
+            self.warn("workspace", plan_words.PROBLEMS["repository_unused"](), plan_words.HINTS["write_repo"]())
 
     def _check_fallback(self, agent_id: str, agent: AgentProfile | AgentSpec) -> None:
         where, fallback = f"agents.{agent_id}.fallback", agent.fallback
         if fallback == agent_id:
-            self.refuse(Code.FIELD_VALUE, where, f"{agent_id!r} cannot stand in for itself", "name another agent")
+            self.refuse(
+                Code.FIELD_VALUE,
+                where,
+                plan_words.PROBLEMS["own_fallback"](name=agent_id),
+                plan_words.HINTS["other_agent"](),
+            )
         elif fallback is not None and fallback not in self._known:
             self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", fallback, self._known))
 
     def _check_driver(self, where: str, agent: AgentProfile | AgentSpec) -> None:
         driver = agent.driver
         if driver == "script" and not agent.argv:
-            self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
+            self.refuse(
+                Code.FIELD_MISSING, f"{where}.argv", plan_words.PROBLEMS["no_program"](), plan_words.HINTS["add_argv"]()
+            )
         if agent.mcp and driver not in {"cli", "acp"}:
-            self.warn(f"{where}.mcp", "only coding agents, of the driver cli or acp, are given tools", "remove it")
+            self.warn(f"{where}.mcp", plan_words.PROBLEMS["no_tools"](), plan_words.HINTS["remove_it"]())
         if driver in {"cli", "acp"}:
             self._check_coding(where, agent, driver)
         if driver in MODEL_DRIVERS:
             self._check_model(where, driver, agent.llm if driver == "llm" else agent.local)
         if driver is not None and driver not in DRIVERS:
             near = find_nearest(driver, DRIVERS)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
-            self.warn(f"{where}.driver", f"{driver!r} is not a built-in driver", hint)
+            hint = (
+                plan_words.HINTS["near"](name=near) if near else plan_words.HINTS["options"](names=", ".join(DRIVERS))
+            )
+            self.warn(f"{where}.driver", plan_words.PROBLEMS["other_driver"](driver=driver), hint)
         if agent.pool is not None and driver not in POOLED_DRIVERS:
-            message = f"an agent of the driver {driver!r} does not run on a worker"
-            self.refuse(Code.FIELD_VALUE, f"{where}.pool", message, f"use one of: {', '.join(POOLED_DRIVERS)}")
+            message = plan_words.PROBLEMS["no_worker"](driver=str(driver))
+            self.refuse(
+                Code.FIELD_VALUE, f"{where}.pool", message, plan_words.HINTS["use_one"](names=", ".join(POOLED_DRIVERS))
+            )
         if agent.mcp and agent.pool is not None:
-            self.refuse(Code.FIELD_VALUE, f"{where}.mcp", "an agent on a worker is not given tools yet", "remove it")
+            self.refuse(
+                Code.FIELD_VALUE,
+                f"{where}.mcp",
+                plan_words.PROBLEMS["no_tools_there"](),
+                plan_words.HINTS["remove_it"](),
+            )
         if agent.needs and agent.pool is None:
-            self.warn(f"{where}.needs", "labels are of workers, and this agent runs on none", "add its pool")
+            self.warn(f"{where}.needs", plan_words.PROBLEMS["labels_unused"](), plan_words.HINTS["add_pool"]())
 
     def _check_coding(self, where: str, agent: AgentProfile | AgentSpec, driver: str) -> None:
         use = agent.cli if driver == "cli" else agent.acp
@@ -185,14 +222,14 @@ class PlanExamination:
         if len(task.inputs) > 1 or task.criteria:
             self._check_inputs(at, task)
         if task.workspace and not self.plan.workspace:
-            hint = "add workspace: {repo: FOLDER} to the plan"
-            self.refuse(Code.FIELD_MISSING, f"tasks[{at}].workspace", "the plan names no repository", hint)
+            hint = plan_words.HINTS["add_workspace"]()
+            self.refuse(Code.FIELD_MISSING, f"tasks[{at}].workspace", plan_words.PROBLEMS["no_repository"](), hint)
         if task.workspace and self._driver(task.agent) in MODEL_DRIVERS:
-            message = f"{task.agent!r} is a model, which sees no files"
-            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, "have it make outputs, or use driver cli")
+            message = plan_words.PROBLEMS["blind_model"](agent=task.agent)
+            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, plan_words.HINTS["make_outputs"]())
         if task.fallback and task.on_dependency_failed not in {None, "FALLBACK"}:
-            message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
-            self.warn(f"tasks[{at}].fallback", message, "remove one of the two")
+            message = plan_words.PROBLEMS["fallback_unused"](name=task.fallback)
+            self.warn(f"tasks[{at}].fallback", message, plan_words.HINTS["remove_one"]())
         self._check_scores(at, task)
         self._check_hidden(at, task)
         if task.promise:
@@ -211,19 +248,19 @@ class PlanExamination:
         doers += [each.fallback for each in known if each is not None and each.fallback is not None]
         for doer in dict.fromkeys(doers):
             if self._driver(doer) in _SEES_ALL:
-                message = f"{doer!r} gets its whole command, with every check of it"
-                self.refuse(Code.FIELD_VALUE, where, message, "hide no check from it, or give it another driver")
+                message = plan_words.PROBLEMS["sees_checks"](agent=doer)
+                self.refuse(Code.FIELD_VALUE, where, message, plan_words.HINTS["hide_none"]())
             if doer in reviewers:
-                message = f"{doer!r} reviews the plan, and would see its hidden checks"
-                self.refuse(Code.FIELD_VALUE, where, message, "have others review it, or hide no check")
+                message = plan_words.PROBLEMS["reviews_checks"](agent=doer)
+                self.refuse(Code.FIELD_VALUE, where, message, plan_words.HINTS["other_reviewers"]())
 
     def _check_inputs(self, at: int, task: TaskSpec) -> None:
         names: set[str] = set()
         for number, need in enumerate(task.inputs):
             if need.name in names:
-                message = f"task {task.id!r} has another input {need.name!r}"
+                message = plan_words.PROBLEMS["input_twice"](task=task.id, name=need.name)
                 where = f"tasks[{at}].inputs[{number}].name"
-                self.refuse(Code.NAME_TAKEN, where, message, "give each input a name of its own")
+                self.refuse(Code.NAME_TAKEN, where, message, plan_words.HINTS["own_input_name"]())
             names.add(need.name)
         for name in task.criteria or ():
             if name not in names:
@@ -234,19 +271,23 @@ class PlanExamination:
         if task.score_criteria is not None and not task.score_required:
             where = f"tasks[{at}].score_criteria"
             if task.score_required is None:
-                message = f"task {task.id!r} gives a score, because it says what the score measures"
+                message = plan_words.PROBLEMS["gives_score"](task=task.id)
                 self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
             else:
-                self.warn(where, "no score is required, so this does nothing", "remove one of the two")
+                self.warn(where, plan_words.PROBLEMS["score_unused"](), plan_words.HINTS["remove_one"]())
         for where, other in _scores_used(task):
             judged = self.plan.tasks[self.index[other]] if other in self.index else None
             if judged is not None and not gives_score(judged):
-                message = f"this is about the score of task {judged.id!r}, which gives none"
-                self.refuse(Code.SCORE_NOT_REQUIRED, f"tasks[{at}].{where}", message, "add score_required: true there")
+                message = plan_words.PROBLEMS["no_score"](task=judged.id)
+                self.refuse(
+                    Code.SCORE_NOT_REQUIRED, f"tasks[{at}].{where}", message, plan_words.HINTS["require_score"]()
+                )
         for name in task.gates.thresholds if task.gates else ():
             if not name.endswith(_MIN_SCORE):
                 where = f"tasks[{at}].gates.thresholds.{name}"
-                self.warn(where, "this threshold names no task", f"write <task_id>{_MIN_SCORE}")
+                self.warn(
+                    where, plan_words.PROBLEMS["no_task"](), plan_words.HINTS["write_threshold"](ending=_MIN_SCORE)
+                )
 
 
 def _sources(need: InputSpec) -> tuple[tuple[str, str | None], ...]:

@@ -11,6 +11,7 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, T
 from agenttalk.rules.checks import protection, test_runners
 from agenttalk.rules.checks.protection import FileTree
 from agenttalk.rules.core import scope
+from agenttalk.rules.text import plan_words
 from agenttalk.rules.text.message import join_names
 
 _SHOWN: Final = 10
@@ -31,8 +32,8 @@ def _uncommitted(paths: Collection[str]) -> Iterator[Problem]:
     if paths:
         shown = sorted(scope.display_path(path) for path in paths)
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        message = f"not committed, so no task sees it: {', '.join(shown[:_SHOWN])}{more}"
-        hint = "commit it, or take it along: workspace.uncommitted: take ('agenttalk run --take-uncommitted')"
+        message = plan_words.PROBLEMS["uncommitted"](paths=f"{', '.join(shown[:_SHOWN])}{more}")
+        hint = plan_words.HINTS["commit"]()
         yield Problem(Code.UNCOMMITTED, "workspace", message, hint)
 
 
@@ -41,10 +42,8 @@ def _of_promise(where: str, promise: CompletionPromise, tree: FileTree) -> Itera
     for number, check in enumerate(promise.checks):
         yield from _of_check(f"{where}.checks[{number}]", check, held, tree)
     if held.opened:
-        message = (
-            f"the work may change what its checks consist of, because its scope names it: {join_names(held.opened)}"
-        )
-        yield Problem(Code.PLAN_DOUBTFUL, f"{where}.allowedScope", message, "leave it out there to protect it")
+        message = plan_words.PROBLEMS["changes_checks"](paths=join_names(held.opened))
+        yield Problem(Code.PLAN_DOUBTFUL, f"{where}.allowedScope", message, plan_words.HINTS["protect_it"]())
 
 
 def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: FileTree) -> Iterator[Problem]:
@@ -55,14 +54,14 @@ def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: Fi
         yield Problem(Code.PLAN_DOUBTFUL, f"{where}.{field}", message, hint)
     tests = isinstance(check, TestsCheck) or test_runners.runs_tests(check.run)
     if tests and not check.protected and "protected" not in opened and not protection.list_check_files(check, tree):
-        message = f"no file is known of which the check {check.id!r} consists, so none is protected"
-        yield Problem(Code.PLAN_DOUBTFUL, where, message, "name its tests in protected")
+        message = plan_words.PROBLEMS["nothing_protected"](check=check.id)
+        yield Problem(Code.PLAN_DOUBTFUL, where, message, plan_words.HINTS["name_tests"]())
     named = [
         path for path in protection.list_check_files(check, tree) & held.standing if not test_runners.is_test(path)
     ]
     if named:
-        message = f"the work cannot change {join_names(named)}, because the check {check.id!r} runs it"
-        hint = "if it is what the work is about, name it in allowedScope, or write protected: []"
+        message = plan_words.PROBLEMS["program_protected"](paths=join_names(named), check=check.id)
+        hint = plan_words.HINTS["allow_program"]()
         yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
 
 
@@ -76,8 +75,8 @@ def _openings(check: AnyCheck) -> Iterator[tuple[str, str, str]]:
     if not isinstance(check, RunCheck | TestsCheck):
         return
     if check.protected is not None and not check.protected:
-        message = f"the check {check.id!r} protects nothing, so the work may change what it consists of"
-        yield "protected", message, "leave out protected to protect that"
+        message = plan_words.PROBLEMS["protects_nothing"](check=check.id)
+        yield "protected", message, plan_words.HINTS["protect_files"]()
     if not check.protect_config:
-        message = f"the work may change how the check {check.id!r} runs tests (protect_config: false)"
-        yield "protect_config", message, "leave it out to protect that"
+        message = plan_words.PROBLEMS["configuration_open"](check=check.id)
+        yield "protect_config", message, plan_words.HINTS["protect_settings"]()

@@ -10,6 +10,7 @@ from agenttalk.contracts.plan import Deliverable, GatePolicy, ReleasePolicy, Rev
 from agenttalk.contracts.planfile.model import GateSpec, PlanFile
 from agenttalk.rules.proof.dag_review import VERDICTS
 from agenttalk.rules.proof.release import NEVER_BY_DEFAULT, find_named_gate
+from agenttalk.rules.text import plan_words
 
 KINDS: Final = ("run", "tests", "file", "json", "http")
 """Kinds of checks that a release gate can be: those that the engine decides alone."""
@@ -76,12 +77,12 @@ def _timeouts(plan: PlanFile) -> Iterator[Problem]:
     where = "policies.timeouts.{}.default_decision"
     gate = timeouts.release_gate if timeouts else None
     if gate and (gate.default_decision or "").upper() == NEVER_BY_DEFAULT:
-        message = "a timeout cannot approve a release"
-        yield Problem(Code.FIELD_VALUE, where.format("release_gate"), message, "write REJECT, or leave it out")
+        message = plan_words.PROBLEMS["no_default_release"]()
+        yield Problem(Code.FIELD_VALUE, where.format("release_gate"), message, plan_words.HINTS["write_reject"]())
     review = timeouts.dag_review if timeouts else None
     if review and review.default_decision not in {None, *VERDICTS}:
-        hint = f"there are: {', '.join(VERDICTS)}"
-        yield Problem(Code.FIELD_VALUE, where.format("dag_review"), "this is not a decision of a review", hint)
+        hint = plan_words.HINTS["options"](names=", ".join(VERDICTS))
+        yield Problem(Code.FIELD_VALUE, where.format("dag_review"), plan_words.PROBLEMS["no_review_decision"](), hint)
 
 
 def _review(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) -> Iterator[Problem]:
@@ -89,15 +90,20 @@ def _review(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) 
     if review is None:
         return
     if not review.reviewers:
-        yield Problem(Code.FIELD_MISSING, "review.reviewers", "the review has no reviewer", "name agents")
+        yield Problem(
+            Code.FIELD_MISSING,
+            "review.reviewers",
+            plan_words.PROBLEMS["no_reviewer"](),
+            plan_words.HINTS["name_agents"](),
+        )
     named = [(f"review.reviewers[{at}]", name) for at, name in enumerate(review.reviewers)]
     yield from _twice(named, "reviewer")
     for where, name in [*named, *([("review.coordinator", review.coordinator)] if review.coordinator else [])]:
         if name not in agents:
             yield Problem(Code.DAG_AGENT_UNKNOWN, where, *unknown("agent", name, agents))
         elif name == plan.policies.planner:
-            message = f"{name!r} makes the plan, and cannot approve it"
-            yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name another agent")
+            message = plan_words.PROBLEMS["planner_reviews"](name=name)
+            yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, plan_words.HINTS["other_agent"]())
 
 
 def _twice(named: Sequence[tuple[str, str]], what: str) -> Iterator[Problem]:
@@ -125,8 +131,8 @@ def _shipped(plan: PlanFile, policy: ReleasePolicy, unknown: UnknownDescriber) -
         if name not in names:
             yield Problem(Code.NAME_UNKNOWN, f"release.deliverables[{at}]", *unknown("output", name, names))
     if not policy.deliverables:
-        hint = "mark outputs with deliverable: true, or name them under release.deliverables"
-        yield Problem(Code.FIELD_MISSING, "release.deliverables", "there is nothing to ship", hint)
+        hint = plan_words.HINTS["mark_outputs"]()
+        yield Problem(Code.FIELD_MISSING, "release.deliverables", plan_words.PROBLEMS["nothing_to_ship"](), hint)
 
 
 def _gates(
@@ -138,19 +144,26 @@ def _gates(
     for gate, spec in plan.release.gates.items() if plan.release else ():
         where = f"release.gates.{gate}"
         if (spec.check is None) == (spec.validator is None):
-            hint = "write the keys of a check (kind: run, …), or validator: AGENT"
-            yield Problem(Code.FIELD_VALUE, where, "a gate has either a check or a validator", hint)
+            hint = plan_words.HINTS["write_gate"]()
+            yield Problem(Code.FIELD_VALUE, where, plan_words.PROBLEMS["check_or_validator"](), hint)
         elif spec.check is not None and spec.check.kind not in KINDS:
-            message = f"a check of kind {spec.check.kind!r} cannot decide about a release"
-            yield Problem(Code.FIELD_VALUE, f"{where}.kind", message, f"there are: {', '.join(KINDS)}")
+            message: str = plan_words.PROBLEMS["no_release_check"](kind=spec.check.kind)
+            yield Problem(
+                Code.FIELD_VALUE, f"{where}.kind", message, plan_words.HINTS["options"](names=", ".join(KINDS))
+            )
         if spec.on == "tip" and plan.workspace is None:
-            yield Problem(Code.FIELD_VALUE, f"{where}.on", "the plan names no repository", "write on: artifacts")
+            yield Problem(
+                Code.FIELD_VALUE,
+                f"{where}.on",
+                plan_words.PROBLEMS["no_repository"](),
+                plan_words.HINTS["on_artifacts"](),
+            )
         if spec.validator is not None:
             yield from _judge(f"{where}.validator", spec.validator, makers, agents, unknown)
             if not _delivers(plan, spec.validator, gate):
-                message = f"no task of {spec.validator!r} delivers a result of the gate {gate!r}"
-                hint = f"give one the output {gate}_gate_result.json"
-                yield Problem(Code.FIELD_VALUE, f"{where}.validator", message, hint)
+                missing = f"no task of {spec.validator!r} delivers a result of the gate {gate!r}"
+                wanted = f"give one the output {gate}_gate_result.json"
+                yield Problem(Code.FIELD_VALUE, f"{where}.validator", missing, wanted)
 
 
 def _judge(
@@ -159,8 +172,8 @@ def _judge(
     if name not in agents:
         yield Problem(Code.DAG_AGENT_UNKNOWN, where, *unknown("agent", name, agents))
     elif name in makers:
-        message = f"{name!r} makes {makers[name]!r}, and cannot judge it"
-        yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, "name another agent")
+        message = plan_words.PROBLEMS["maker_judges"](name=name, output=makers[name])
+        yield Problem(Code.JUDGE_NOT_TRUSTED, where, message, plan_words.HINTS["other_agent"]())
 
 
 def _makers(plan: PlanFile, policy: ReleasePolicy) -> dict[str, str]:

@@ -27,7 +27,16 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.rules.checks import case_results, protection, service_results
 from agenttalk.rules.commands import promises
+from agenttalk.rules.text import plan_words
 from agenttalk.rules.toolchain import forge_checks
+
+_UNKNOWN: Final = {
+    "criterion": plan_words.PROBLEMS["unknown_criterion"],
+    "checkpoint": plan_words.PROBLEMS["unknown_checkpoint"],
+    "evidence": plan_words.PROBLEMS["unknown_evidence"],
+    "budget": plan_words.PROBLEMS["unknown_budget"],
+}
+"""Kind of target → the sentence about an unknown one."""
 
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64
@@ -109,13 +118,13 @@ def _criteria(promise: CompletionPromise) -> Iterator[PromiseFinding]:
         where = f"acceptance[{at}].evidenceRequired"
         wanted = criterion.evidence_required
         if not wanted and not human:
-            message = f"nothing would show the criterion {criterion.id!r}"
-            yield True, Problem(Code.CRITERION_UNPROVEN, where, message, "name a check, or add one of kind human")
+            message = plan_words.PROBLEMS["unshown"](name=criterion.id)
+            yield True, Problem(Code.CRITERION_UNPROVEN, where, message, plan_words.HINTS["name_check"]())
         reports = [checks[name] for name in wanted if isinstance(checks.get(name), ReportCheck)]
         accepted = criterion.min_trust == "claimed" or all(report.min_trust == "claimed" for report in reports)
         if wanted and len(reports) == len(wanted) and not accepted:
-            message = f"the criterion {criterion.id!r} rests only on the agent's own reports"
-            hint = "name a check that the engine runs, or write minTrust: claimed"
+            message = plan_words.PROBLEMS["only_reports"](name=criterion.id)
+            hint = plan_words.HINTS["engine_check"]()
             yield True, Problem(Code.CRITERION_UNPROVEN, where, message, hint)
         yield from _unmade(where, wanted, checks)
     yield from _unmade("requiredEvidence", promise.required_evidence, checks)
@@ -125,8 +134,8 @@ def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Ite
     for at, name in enumerate(wanted):
         if name not in checks:
             near = find_nearest(name, list(checks)) if len(checks) <= 50 else None
-            hint = f"did you mean {near!r}?" if near else "add a check of that id"
-            message = f"no check makes the evidence {name!r}, so an agent or a person has to deliver it"
+            hint = plan_words.HINTS["near"](name=near) if near else plan_words.HINTS["add_check"]()
+            message = plan_words.PROBLEMS["unmade"](name=name)
             yield False, Problem(Code.PLAN_DOUBTFUL, f"{where}[{at}]", message, hint)
 
 
@@ -140,8 +149,8 @@ def _conditions(promise: CompletionPromise) -> Iterator[PromiseFinding]:
         elif done.type == "gate-passed" and done.target not in places:
             yield _odd_target(where, "checkpoint", str(done.target), places)
         elif done.type == "gate-passed" and done.target == "pre-ship":
-            message = "no task reaches the checkpoint 'pre-ship': it belongs to the whole plan"
-            yield False, Problem(Code.PLAN_DOUBTFUL, where, message, "ask for post-act or pre-verify")
+            message = plan_words.PROBLEMS["pre_ship"]()
+            yield False, Problem(Code.PLAN_DOUBTFUL, where, message, plan_words.HINTS["other_checkpoint"]())
         elif done.type == "evidence-present" and not done.target:
             yield _odd_target(where, "evidence", str(done.target), [check.id for check in promise.checks])
     for at, abort in enumerate(promise.abort_when):
@@ -151,8 +160,9 @@ def _conditions(promise: CompletionPromise) -> Iterator[PromiseFinding]:
 
 def _odd_target(where: str, what: str, name: str, known: Collection[str]) -> PromiseFinding:
     near = find_nearest(name, list(known))
-    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(known)) or 'none'}"
-    return True, Problem(Code.PROMISE_INVALID, where, f"there is no {what} {name!r}", hint)
+    options = plan_words.HINTS["options"](names=", ".join(sorted(known)) or "none")
+    hint = plan_words.HINTS["near"](name=near) if near else options
+    return True, Problem(Code.PROMISE_INVALID, where, _UNKNOWN[what](name=name), hint)
 
 
 def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
@@ -160,16 +170,16 @@ def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
     seen: set[str] = set()
     for at, check in enumerate(promise.checks):
         if counts[check.id] > 1 and check.id in seen:
-            message = f"there is another check {check.id!r}"
-            yield True, Problem(Code.NAME_TAKEN, f"checks[{at}].id", message, "give each check an id of its own")
+            message = plan_words.PROBLEMS["check_twice"](name=check.id)
+            yield True, Problem(Code.NAME_TAKEN, f"checks[{at}].id", message, plan_words.HINTS["own_check_id"]())
         seen.add(check.id)
         if isinstance(check, OtherCheck):
-            message = f"checks of kind {check.kind!r} are not built in; an extension has to bring them"
-            yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "check the spelling")
+            message = plan_words.PROBLEMS["other_kind"](kind=check.kind)
+            yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, plan_words.HINTS["spelling"]())
         if isinstance(check, MutantsCheck):
             yield from _mutants(f"checks[{at}].of", check, promise)
         for name, why in _find_own_faults(check):
-            yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
+            yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, plan_words.HINTS["see_checks"]())
 
 
 def _find_own_faults(check: AnyCheck) -> Iterator[tuple[str, str]]:
@@ -187,8 +197,8 @@ def _mutants(where: str, check: MutantsCheck, promise: CompletionPromise) -> Ite
     known = [each.id for each in promise.checks if isinstance(each, RunCheck | TestsCheck)]
     if check.of not in known:
         near = find_nearest(check.of, known)
-        hint = f"did you mean {near!r}?" if near else "name a check of the kind run or tests of this promise"
-        yield True, Problem(Code.NAME_UNKNOWN, where, f"no check {check.of!r} could notice the faults", hint)
+        hint = plan_words.HINTS["near"](name=near) if near else plan_words.HINTS["run_check"]()
+        yield True, Problem(Code.NAME_UNKNOWN, where, plan_words.PROBLEMS["unnoticed"](name=check.of), hint)
 
 
 def _artifacts(
@@ -205,8 +215,8 @@ def _artifacts(
         if check.output not in names:
             yield True, Problem(Code.NAME_UNKNOWN, f"checks[{at}].output", *unknown("output", check.output, names))
         if check.accepted_by is not None and check.output in own:
-            message = f"{check.output!r} is accepted only after task {task.id!r} is done, and that waits for it"
-            hint = "leave accepted_by out here, and check it in a later task"
+            message = plan_words.PROBLEMS["accepted_late"](name=check.output, task=task.id)
+            hint = plan_words.HINTS["later_check"]()
             yield True, Problem(Code.CHECK_CIRCULAR, f"checks[{at}].accepted_by", message, hint)
         elif check.accepted_by is not None and check.accepted_by not in agents:
             where = f"checks[{at}].accepted_by"
@@ -225,6 +235,6 @@ def _overlaps(promise: CompletionPromise) -> Iterator[Problem]:
     for at, glob in enumerate(promise.allowed_scope):
         guard = next(((outer, name) for outer, name in guards if is_inside(glob, outer)), None)
         if guard:
-            message = f"all of {glob!r} is protected by {guard[0]!r} of the check {guard[1]!r}"
-            hint = "allow something else, or protect less (protected, protect_config: false)"
+            message = plan_words.PROBLEMS["all_protected"](glob=glob, outer=guard[0], check=guard[1])
+            hint = plan_words.HINTS["allow_other"]()
             yield Problem(Code.SCOPE_PROTECTED_OVERLAP, f"allowedScope[{at}]", message, hint)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from agenttalk.contracts.core.base import TaskId, is_id
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.planfile.model import PlanFile, TaskSpec
+from agenttalk.rules.text import plan_words
 
 _HINDRANCES: Final[tuple[tuple[Callable[[TaskSpec], object], str, str], ...]] = (
     (
@@ -91,20 +92,20 @@ def _check(plan: PlanFile, at: int, agents: Collection[str]) -> list[Problem]:
         if hinders(task)
     ]
     if len({task.agent, *task.race}) <= len(task.race):
-        hint = "name each agent once; the one under agent takes part anyway"
-        found.append(Problem(Code.FIELD_VALUE, where, f"an agent of task {task.id!r} is named twice", hint))
+        hint: str = plan_words.HINTS["once_each"]()
+        found.append(Problem(Code.FIELD_VALUE, where, plan_words.PROBLEMS["racer_twice"](task=task.id), hint))
     for agent in task.race:
         if agent not in agents:
-            hint = "describe it under agents, or name another"
-            found.append(Problem(Code.DAG_AGENT_UNKNOWN, where, f"there is no agent {agent!r}", hint))
+            hint = plan_words.HINTS["describe_racer"]()
+            found.append(Problem(Code.DAG_AGENT_UNKNOWN, where, plan_words.PROBLEMS["unknown_agent"](name=agent), hint))
         elif not is_id(f"{task.id}.{agent}") or any(each.id == f"{task.id}.{agent}" for each in plan.tasks):
-            message = f"the task {task.id}.{agent} of the race needs an id that is free and valid"
-            found.append(Problem(Code.NAME_TAKEN, where, message, "give one of the tasks another id"))
+            message = plan_words.PROBLEMS["race_id"](name=f"{task.id}.{agent}")
+            found.append(Problem(Code.NAME_TAKEN, where, message, plan_words.HINTS["other_task_id"]()))
     for other in plan.tasks:
         activated = [name for branch in (other.gates.branches if other.gates else ()) for name in branch.activate]
         if task.id in {other.fallback, *activated}:
-            message = f"task {task.id!r} runs only if {other.id!r} calls for it, so agents cannot race for it"
-            found.append(Problem(Code.FIELD_VALUE, where, message, "use race at a task that always runs"))
+            message = plan_words.PROBLEMS["race_called"](task=task.id, name=other.id)
+            found.append(Problem(Code.FIELD_VALUE, where, message, plan_words.HINTS["race_always"]()))
     return found
 
 

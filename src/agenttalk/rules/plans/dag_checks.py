@@ -14,6 +14,7 @@ from agenttalk.rules.plans import dag_fast_check
 from agenttalk.rules.plans.dag_graph import DagGraph
 from agenttalk.rules.plans.dag_supply import InputSupply, find_reachable
 from agenttalk.rules.proof.release import is_for_engine
+from agenttalk.rules.text import plan_words
 
 _SHOWN: Final = 12
 """How many tasks of a long circle are printed."""
@@ -66,8 +67,8 @@ def _duplicates(graph: DagGraph) -> Iterator[Problem]:
                 yield _problem(
                     Code.DAG_TASK_DUPLICATE,
                     f"nodes[{at}].task_id",
-                    f"there is another task {node.task_id!r}",
-                    "give each task an id of its own",
+                    plan_words.PROBLEMS["task_twice"](task=node.task_id),
+                    plan_words.HINTS["own_task_id"](),
                 )
     for place, node in graph.walk_nodes():
         if len(node.outputs) < 2:
@@ -77,8 +78,8 @@ def _duplicates(graph: DagGraph) -> Iterator[Problem]:
             yield _problem(
                 Code.DAG_OUTPUT_DUPLICATE,
                 f"{place}.outputs",
-                f"task {node.task_id!r} declares the output {name!r} twice",
-                "give each output a name of its own",
+                plan_words.PROBLEMS["output_twice"](task=node.task_id, name=name),
+                plan_words.HINTS["own_output_name"](),
             )
 
 
@@ -89,8 +90,8 @@ def _unknown_tasks(graph: DagGraph) -> Iterator[Problem]:
                 yield _problem(
                     Code.DAG_TASK_UNKNOWN,
                     f"{place}.{rest}",
-                    f"task {node.task_id!r} refers to the task {task_id!r}, which does not exist",
-                    graph.suggest_name("task", task_id, graph.by_id) or "add the task or remove the reference",
+                    plan_words.PROBLEMS["no_such_task"](task=node.task_id, name=task_id),
+                    graph.suggest_name("task", task_id, graph.by_id) or plan_words.HINTS["add_task"](),
                 )
 
 
@@ -118,8 +119,8 @@ def _unknown_agents(graph: DagGraph) -> Iterator[Problem]:
             yield _problem(
                 Code.DAG_AGENT_UNKNOWN,
                 where,
-                f"the plan has no agent {agent_id!r}",
-                graph.suggest_name("agent", agent_id, graph.agents) or "add the agent or name another",
+                plan_words.PROBLEMS["no_such_agent"](name=agent_id),
+                graph.suggest_name("agent", agent_id, graph.agents) or plan_words.HINTS["add_agent"](),
             )
 
 
@@ -151,25 +152,24 @@ def _fallback_fault(graph: DagGraph, node: Node, policy: FailurePolicy) -> tuple
     fallback_id = policy.fallback_task_id
     if fallback_id is None:
         needed = policy.on_dependency_failed == "FALLBACK"
-        return ("FALLBACK needs a fallback_task_id", "name the task") if needed else None
+        return (plan_words.PROBLEMS["fallback_missing"](), plan_words.HINTS["name_task"]()) if needed else None
     if fallback_id == node.task_id or fallback_id in node.depends_on:
-        return f"{fallback_id!r} cannot stand in for itself or for what it feeds", "name a task that nothing here needs"
+        return plan_words.PROBLEMS["fallback_itself"](name=fallback_id), plan_words.HINTS["free_task"]()
     fallback = graph.by_id.get(fallback_id)
     if fallback is None:
         return None  # told as an unknown task
     late = [task for task in (node.task_id, *node.depends_on) if task in fallback.depends_on]
     if late:
-        return f"{fallback_id!r} would wait for {_listed(set(late))}, in whose place or before which it runs", (
-            "remove that dependency"
-        )
+        waits = plan_words.PROBLEMS["fallback_waits"](name=fallback_id, tasks=_listed(set(late)))
+        return waits, plan_words.HINTS["cut_dependency"]()
     made = {output.name for output in fallback.outputs}
     replaced = [graph.by_id[task] for task in node.depends_on if task in graph.by_id]
     if not replaced or any({output.name for output in each.outputs} == made for each in replaced):
         return None
     needed_names = {output.name for each in replaced for output in each.outputs}
     return (
-        f"{fallback_id!r} makes {_listed(made)}, but what it would replace makes {_listed(needed_names)}",
-        "declare the same outputs",
+        plan_words.PROBLEMS["fallback_outputs"](name=fallback_id, made=_listed(made), needed=_listed(needed_names)),
+        plan_words.HINTS["same_outputs"](),
     )
 
 
@@ -212,8 +212,8 @@ def _circle_problem(graph: DagGraph, circle: list[str]) -> Problem:
     return _problem(
         Code.DAG_CYCLE,
         graph.locate_field(graph.by_id[turned[0]], "depends_on"),
-        "tasks wait for each other in a circle: " + " → ".join([*shown, turned[0]]),
-        "remove one of these dependencies",
+        plan_words.PROBLEMS["circle"](path=" → ".join([*shown, turned[0]])),
+        plan_words.HINTS["cut_one"](),
     )
 
 
@@ -223,8 +223,8 @@ def _unreachable_inputs(graph: DagGraph, supply: InputSupply, reached: set[str])
         yield _problem(
             Code.DAG_TOO_COMPLEX,
             "nodes",
-            "there are too many different globs over too many outputs to tell whether all inputs can arrive",
-            "begin or end the globs with fixed text, or select outputs by name",
+            plan_words.PROBLEMS["too_complex"](),
+            plan_words.HINTS["simpler_globs"](),
         )
         return
     for node in graph.by_id.values():
@@ -240,8 +240,8 @@ def _unreachable_inputs(graph: DagGraph, supply: InputSupply, reached: set[str])
             yield _problem(
                 Code.DAG_BRANCH_INVALID,
                 graph.locate_field(node, "task_id"),
-                f"task {node.task_id!r} is activated only by {_listed(set(activators))}, which waits for it",
-                "activate a task that comes later",
+                plan_words.PROBLEMS["activated_late"](task=node.task_id, names=_listed(set(activators))),
+                plan_words.HINTS["later_task"](),
             )
         for at, need in enumerate(node.needs):
             if not need.required or need.external:
@@ -255,29 +255,33 @@ def _unpickable(graph: DagGraph, node: Node, at: int, need: Input, supply: Input
     """Report an input whose pick policy can never be satisfied."""
     where = graph.locate_field(node, f"inputs[{at}]")
     if need.policy == "by_sha256" and not need.selector.allowed_hashes:
-        message = f"input {need.name!r} of task {node.task_id!r} is picked by hash, but no hash is allowed"
-        yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "list allowed_hashes in the selector")
+        message = plan_words.PROBLEMS["no_hash"](name=need.name, task=node.task_id)
+        yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, plan_words.HINTS["allow_hashes"]())
     if need.min_count and need.required and not need.external and need.min_count > 1:
         coming = sum(maker != node.task_id for maker in supply.find_makers(node, need))  # once for each output
         if 0 < coming < need.min_count and not supply.has_delivered_folder(node, need):
-            message = f"input {need.name!r} of task {node.task_id!r} wants {need.min_count}, but {coming} can come"
-            yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "lower min_count or add producers")
+            message = plan_words.PROBLEMS["too_few"](
+                name=need.name, task=node.task_id, wanted=need.min_count, coming=coming
+            )
+            yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, plan_words.HINTS["fewer"]())
 
 
 def _unreachable(graph: DagGraph, node: Node, at: int, makers: list[str], supply: InputSupply) -> Problem:
     selector = node.needs[at].selector
     wanted = selector.type_value if isinstance(selector, ByMessageType) else selector.value
-    message = f"task {node.task_id!r} needs {wanted!r}, which "
+    about = {"task": node.task_id, "wanted": wanted}
     others = {task_id for task_id in supply.named.get(wanted, ()) if task_id != node.task_id}
     if makers:
-        message += f"only {_listed(set(makers))} can make, and that waits for this task"
-        hint = "remove the circle"
+        message = plan_words.PROBLEMS["only_later"](**about, names=_listed(set(makers)))
+        hint: str = plan_words.HINTS["cut_circle"]()
     elif others:
-        message += f"{_listed(others)} makes but does not deliver to {node.assigned_agent_id!r}"
-        hint = f"add {node.assigned_agent_id!r} to that output's deliver_to"
+        agent = node.assigned_agent_id
+        message = plan_words.PROBLEMS["not_delivered"](**about, names=_listed(others), agent=agent)
+        hint = plan_words.HINTS["deliver"](agent=agent)
     else:
-        message += "only it makes itself" if wanted in supply.named else "nothing makes"
-        hint = graph.suggest_name("output", wanted, supply.named) or "declare the output, or mark the input as external"
+        own = wanted in supply.named
+        message = plan_words.PROBLEMS["only_itself"](**about) if own else plan_words.PROBLEMS["nothing_makes"](**about)
+        hint = graph.suggest_name("output", wanted, supply.named) or plan_words.HINTS["declare_output"]()
     rest = f"inputs[{at}]" if node.inputs else f"required_inputs[{at}]"
     return _problem(Code.DAG_INPUT_UNREACHABLE, graph.locate_field(node, rest), message, hint)
 
@@ -289,8 +293,8 @@ def _unreceived_outputs(graph: DagGraph) -> Iterator[Problem]:
                 yield _problem(
                     Code.DAG_OUTPUT_UNRECEIVED,
                     f"{place}.outputs[{at}]",
-                    f"no task receives the output {output.name!r} of task {node.task_id!r}",
-                    "name who gets it in deliver_to, or mark it as a deliverable",
+                    plan_words.PROBLEMS["unreceived"](name=output.name, task=node.task_id),
+                    plan_words.HINTS["name_receiver"](),
                 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
+from agenttalk.rules.text import plan_words
 
 
 def find_receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class DagGraph:
         if key not in self._near:
             worth = len(known) <= 1000 and len(self._near) < 50
             self._near[key] = find_nearest(name, [each for each in known if each != name]) if worth else None
-        return f"did you mean {self._near[key]!r}?" if self._near[key] else ""
+        return plan_words.HINTS["near"](name=self._near[key]) if self._near[key] else ""
 
     def find_receivers(self, output: Output) -> tuple[str, ...]:
         """Find the receivers of an output; outputs without their own receivers are looked up once per kind."""

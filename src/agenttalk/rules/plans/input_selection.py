@@ -94,6 +94,8 @@ def pick_inputs(
     """
     if len(candidates) == 1 and len(node.needs) == 1 and (only := _pick_only(node, node.needs[0], candidates[0])):
         return only
+    if not candidates and not node.needs:
+        return PickedInputs((), {}, ())
     node = adapt_to_given_files(node, candidates)
     unfinished = {*node.depends_on, *producers}.difference(final)
     current = _newest(candidates)

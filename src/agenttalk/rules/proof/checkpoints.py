@@ -16,7 +16,7 @@ from agenttalk.rules.budgets import budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.commands import promises
-from agenttalk.rules.text import budget_words, task_words, verdict_words
+from agenttalk.rules.text import task_words, turn_words, verdict_words
 from agenttalk.rules.text.catalogue import with_messages
 
 CHECKPOINTS: Final[tuple[Checkpoint, ...]] = ("pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship")
@@ -84,7 +84,7 @@ def check_promise(promise: CompletionPromise, plan: PlanLimits | None = None) ->
     for issue in promises.validate(promise).issues:
         yield issue.severity, f"{issue.field}: {issue.message}"
     for kind in budgets.find_impossible_limits(promise.budget):
-        yield "hard-deny", budget_words.ALLOWS_NOTHING(field=f"budget.{kind}")
+        yield "hard-deny", turn_words.ALLOWS_NOTHING(field=f"budget.{kind}")
     for doubt in budgets.find_doubts(promise.budget, plan):
         yield "warning", doubt
 
@@ -94,7 +94,7 @@ def check_plan(*, faults: Collection[str] = (), plan: PlanLimits | None = None) 
     for fault in faults:
         yield "hard-deny", fault
     for kind in budgets.find_impossible_limits(plan):
-        yield "hard-deny", budget_words.ALLOWS_NOTHING(field=f"limits.{kind}")
+        yield "hard-deny", turn_words.ALLOWS_NOTHING(field=f"limits.{kind}")
 
 
 def check_start(

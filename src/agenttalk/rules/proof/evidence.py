@@ -39,6 +39,7 @@ Reason = Literal[
     "tests_skipped",
     "suspicious",
     "differs",
+    "verifiers_differ",
     "survivors",
     "no_mutants",
     "cases_failed",
@@ -75,7 +76,10 @@ _SOURCE_WORDS: Final[Mapping[ResultSource, Template]] = {
 """Remarks on sources that the work could reach more easily than the channel."""
 
 _OUTSIDE: Final[frozenset[Reason]] = frozenset(
-    {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
+    {
+        *("not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"),
+        "verifiers_differ",
+    }
 )
 """Reasons that tell of the machine or the set-up, and nothing of the work."""
 _MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
@@ -89,6 +93,8 @@ _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
+_KEY: Final = 12
+"""Characters of a public key by which people tell it."""
 _NO_MATTER: Final = frozenset(
     {"id", "minTrust", "red_first", "made_by_work", "suspicion", "hidden", "hidden_paths", "cases_file"}
 )
@@ -153,6 +159,20 @@ class Screenshot:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifierSeal:
+    """Who made a check on another machine, and signed the result."""
+
+    worker: str
+    name: str
+    machine: str
+    sandbox: str
+    public_key: str
+    statement: str
+    """What was signed, in base64."""
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The result of a check."""
 
@@ -189,6 +209,8 @@ class CheckResult:
     seen_for: str = ""
     """The task for which that was."""
     pictures: tuple[Screenshot, ...] = ()
+    seals: tuple[VerifierSeal, ...] = ()
+    """Who made it, if the engine did not itself."""
 
     def to_evidence(self, *, fresh: bool) -> Evidence:
         """Convert the result to evidence. Of a hidden check it tells an agent no more than it may know."""
@@ -204,6 +226,10 @@ class CheckResult:
         notes += [check_words.WEAK()] if self.weak else []
         notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
         notes += [_SOURCE_WORDS[self.source]()] if self.passed and self.source in _SOURCE_WORDS else []
+        notes += [
+            check_words.SEALED(name=each.name, machine=each.machine, tier=each.sandbox, key=each.public_key[:_KEY])
+            for each in self.seals
+        ]
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), join(notes))
 
     def _describe_hidden(self) -> str:

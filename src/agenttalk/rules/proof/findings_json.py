@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from agenttalk.contracts.core.base import format_instant, parse_instant
-from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint, Screenshot
+from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint, Screenshot, VerifierSeal
 from agenttalk.rules.suites.crossing import CrossedTests
 from agenttalk.rules.suites.outcomes import Outcomes
 from agenttalk.rules.text.catalogue import read_text, with_messages
@@ -40,6 +40,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
         "pictures": [_picture_to_json(picture) for picture in result.pictures] or None,
+        "seals": [asdict(seal) for seal in result.seals] or None,
     }
     return {key: value for key, value in body.items() if value is not None}
 
@@ -109,6 +110,7 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "crossed": _crossed(result.crossed) if result.crossed is not None else None,
         "by": result.by,
         "pictures": [_picture_to_json(picture) for picture in result.pictures],
+        "seals": [asdict(seal) for seal in result.seals],
     }
 
 
@@ -135,6 +137,7 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         crossed=_read_crossed(crossed) if crossed is not None else None,
         by=said["by"],
         pictures=tuple(Screenshot(**picture) for picture in said["pictures"]),
+        seals=tuple(VerifierSeal(**seal) for seal in said.get("seals", ())),
     )
 
 

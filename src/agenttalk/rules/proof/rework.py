@@ -53,6 +53,17 @@ RoundAnswer = Literal["yes", "stuck", "limit"]
 """Whether there is another round: yes, no because the same came back, no because all are used up."""
 
 
+class IssueRecord(TypedDict):
+    """An issue as documents and the ledger have it."""
+
+    severity: IssueSeverity
+    category: NotRequired[str | None]
+    description: str
+    description_message: NotRequired[Any]
+    location: NotRequired[str | None]
+    suggestion: NotRequired[str | None]
+
+
 class JudgementRecord(TypedDict):
     """A judgement, as documents and the ledger have it."""
 
@@ -60,7 +71,7 @@ class JudgementRecord(TypedDict):
     score: float
     reason: str
     reason_message: NotRequired[Any]
-    issues: list[JsonObject]
+    issues: list[IssueRecord]
     expectations: NotRequired[JsonObject]
     prompt: NotRequired[str]
     unusable: NotRequired[int]
@@ -101,7 +112,7 @@ class Judgement:
             "decision": "ACCEPT" if self.accepted else "REJECT",
             "score": self.score,
             "reason": str(self.reason),
-            "issues": [issue.as_json() for issue in self.issues],
+            "issues": _issues_to_json(self.issues),
         }
         if isinstance(self.reason, Message):
             told["reason_message"] = catalogue.to_json(self.reason)
@@ -117,6 +128,11 @@ class Judgement:
         """Return the `validation_result` of a re-execution command."""
         told = {key: value for key, value in self.as_json().items() if key not in {"decision", "unusable"}}
         return {"validator": validator, **told}
+
+
+def _issues_to_json(issues: Sequence[Issue]) -> list[IssueRecord]:
+    found: list[Any] = [issue.as_json() for issue in issues]
+    return found
 
 
 def is_after_conflict(command: Command) -> bool:

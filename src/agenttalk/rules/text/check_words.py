@@ -671,6 +671,11 @@ BOUNDARY_SILENT: Final = Template(
     "the process that judges the tests did not report any",
     "判定测试的进程没有报告任何测试",
 )
+BOUNDARY_WORKER_ENDED: Final = Template(
+    "check.boundary_worker_ended",
+    "the process that runs the work has ended: {why}",
+    "运行成果的进程已结束：{why}",
+)
 BOUNDARY_FAILED: Final = Template(
     "check.boundary_failed",
     "{count} tests did not pass with the work in another process: {names}",
@@ -883,4 +888,45 @@ CASE_UNLOADED: Final = Template(
     "check.case_unloaded",
     "the function cannot be loaded: {why}",
     "无法加载该函数：{why}",
+)
+SEALED: Final = Template(
+    "check.sealed",
+    "made by the verifier {name} on the machine {machine} ({tier}), signed with the key {key}",
+    "由验证机 {name} 在机器 {machine}（{tier}）上检查，用密钥 {key} 签名",
+)
+VERIFIER_CONTRADICTS: Final = Template(
+    "check.verifier_contradicts",
+    "the verifier says that it passed, and reports what contradicts that: {what}",
+    "验证机称已通过，但它报告的内容与此矛盾：{what}",
+)
+VERIFIERS_DIFFER: Final = Template(
+    "check.verifiers_differ",
+    "two verifiers disagree, so nothing is shown: {told}; the check does not always end alike, or one of them lies",
+    "两台验证机的结果不一致，因此什么也没有证明：{told}；该检查时好时坏，或其中一台在说谎",
+)
+VERIFIER_PASSED: Final = Template(
+    "check.verifier_passed", "{verifier} saw it pass ({why})", "{verifier} 看到它通过（{why}）"
+)
+VERIFIER_FAILED: Final = Template(
+    "check.verifier_failed", "{verifier} saw it fail ({why})", "{verifier} 看到它失败（{why}）"
+)
+ASK_VERIFIERS: Final = Template(
+    "check.ask_verifiers",
+    "{id}: {told}. Shall it be checked again? Without that the check has failed.",
+    "{id}：{told}。要再检查一次吗？否则该检查视为失败。",
+)
+NOT_CHECKED_AGAIN: Final = Template(
+    "check.not_checked_again",
+    "two verifiers disagreed, and a person did not want it to be checked again",
+    "两台验证机的结果不一致，且有人决定不再检查",
+)
+NO_VERIFICATION: Final = Template(
+    "check.no_verification",
+    "no verifier could make it: {why}",
+    "没有验证机能做这项检查：{why}",
+)
+NOT_FOR_VERIFIERS: Final = Template(
+    "check.not_for_verifiers",
+    "it needs what is on the engine's machine alone ({what}), so no verifier can make it",
+    "它需要只存在于引擎所在机器上的内容（{what}），因此没有验证机能做",
 )

@@ -106,6 +106,8 @@ RUN: Final = make_table(
         "stopping": ("stopping … (Ctrl-C again ends it now)", "正在停止……（再按一次 Ctrl-C 立即结束）"),
         "checked": ("{count} tasks; nothing was run", "{count} 个任务；没有运行任何内容"),
         "refused": ("refused: {problems}", "被拒绝：{problems}"),
+        "no_plan": ("refused", "被拒绝"),
+        "plan_refused": (": {file} has {problems}", "：{file} 有 {problems}"),
         "closing": ("closing: {what}", "正在收尾：{what}"),
         "hidden": ("and {tasks}", "另有 {tasks}"),
         "hidden_tasks": ("{count} {state}", "{count} 个{state}"),
@@ -179,6 +181,10 @@ EXPLAIN: Final = make_table(
         ),
         "merged": ("merged as {commit}", "已合并为 {commit}"),
         "seen": ("as seen at {at} for {whom}", "{at} 以 {whom} 的身份看到"),
+        "sealed": (
+            "made by the verifier {name} on the machine {machine} ({tier}), signed with the key {key}",
+            "由验证机 {name} 在机器 {machine}（{tier}）上检查，用密钥 {key} 签名",
+        ),
         "not_engine": (
             "the engine does not run this plan: it knows only its messages",
             "引擎未运行此计划：只知道它的消息",
@@ -524,6 +530,117 @@ OPERATE: Final = make_table(
     },
 )
 """The results of commands with which an operator keeps up a root."""
+SETUP: Final = make_table(
+    "setup",
+    {
+        "tools": ("Coding agents: {names}.", "编程智能体：{names}。"),
+        "no_tools": ("No coding agent was found here.", "这里没有找到编程智能体。"),
+        "other_tools": ("--for adds others: {names}", "--for 可加入其他的：{names}"),
+        "made": ("made", "已创建"),
+        "added": ("extended", "已扩充"),
+        "there": ("already there", "已存在"),
+        "left": ("not changed", "未改动"),
+        "to_make": ("new", "新建"),
+        "to_add": ("to extend", "待扩充"),
+        "to_leave": ("not to change", "不改动"),
+        "removed": ("removed", "已删除"),
+        "taken_out": ("the addition is out, the rest stays", "已去掉添加的内容，其余保留"),
+        "gone": ("gone already", "早已不在"),
+        "kept": ("left", "保留"),
+        "not_removed": ("not removed", "未删除"),
+        "new_token": (
+            "lets it take its work; lies in your configuration folder",
+            "凭它领取工作；保存在你的配置目录中",
+        ),
+        "write": ("Write this?", "写入这些内容吗？"),
+        "remove": ("Remove this?", "删除这些内容吗？"),
+        "nothing_written": ("nothing was written", "没有写入任何内容"),
+        "by_hand": ("add this by hand:", "请手动添加："),
+        "written": ("{count} written", "已写入 {count} 项"),
+        "next_plan": (
+            "Next: write your task into {file}, and have it done: agenttalk run",
+            "下一步：把任务写入 {file}，然后运行：agenttalk run",
+        ),
+        "next_serve": ("Next: agenttalk serve --root {folder}", "下一步：agenttalk serve --root {folder}"),
+        "made_by_init": ("made by init", "由 init 创建"),
+        "extended_by_init": ("extended by init", "由 init 扩充"),
+        "nothing_removed": ("nothing was removed", "没有删除任何内容"),
+        "nothing_to_remove": (
+            "nothing to remove: nothing is known that init added here",
+            "没有可删除的内容：不知道 init 在这里添加过什么",
+        ),
+    },
+)
+"""What `agenttalk init` did, or would do."""
+TOKEN_OF: Final = Template("setup.token_of", "token of {agent}", "{agent} 的令牌")
+PURPOSES: Final = make_table(
+    "setup_purpose",
+    {
+        "plan": ("a plan for this repository", "本仓库的计划"),
+        "plan_with_check": (
+            "a plan for this repository, which 'agenttalk run' carries out; its check: {check}",
+            "本仓库的计划，由 'agenttalk run' 执行；其检查：{check}",
+        ),
+        "plan_without_check": (
+            "a plan for this repository, which 'agenttalk run' carries out; no check was found: a person is asked",
+            "本仓库的计划，由 'agenttalk run' 执行；没有找到检查：由人决定",
+        ),
+        "ignore": ("keeps the root out of git", "使根目录不进入 git"),
+        "settings": (
+            "the settings of the root, where the engine keeps its state",
+            "根目录的设置；引擎在根目录中保存状态",
+        ),
+        "profile": ("{tool} as an agent that takes its work over MCP", "{tool}，通过 MCP 领取工作的智能体"),
+        "guide": (
+            "tells coding agents that are opened here about AgentTalk",
+            "告诉在这里打开的编程智能体如何使用 AgentTalk",
+        ),
+        "server": ("AgentTalk's MCP tools for {tool}", "供 {tool} 使用的 AgentTalk 的 MCP 工具"),
+        "claude": ("has Claude Code read AGENTS.md", "让 Claude Code 读取 AGENTS.md"),
+        "skill": ("the skill {name}", "技能 {name}"),
+    },
+)
+"""What an addition is for."""
+OBSTACLES: Final = make_table(
+    "setup_obstacle",
+    {
+        "no_repository": (
+            "{why}; {hint}; then run 'agenttalk init' again",
+            "{why}；{hint}；然后再次运行 'agenttalk init'",
+        ),
+        "top": ("it belongs to the top of the repository, {path}", "它应位于仓库的顶层 {path}"),
+        "not_text": ("it is not UTF-8", "它不是 UTF-8"),
+        "other_skill": (
+            "it differs from ours; 'agenttalk skill install {name}' replaces it",
+            "它与我们的不同；'agenttalk skill install {name}' 会替换它",
+        ),
+        "not_json": ("it is not plain JSON: {error}", "它不是普通的 JSON：{error}"),
+        "not_object": ("it is not a JSON object", "它不是 JSON 对象"),
+        "no_object_in_it": ("{key!r} is not an object in it", "其中的 {key!r} 不是对象"),
+        "layout": ("rewriting it would change its layout", "重写会改变它的排版"),
+        "not_toml": ("it is not TOML: {error}", "它不是 TOML：{error}"),
+        "no_table": ("{key!r} cannot be added to it", "无法向其中添加 {key!r}"),
+        "no_end": ("a table cannot be added at its end", "无法在它的末尾添加表"),
+        "other_values": (
+            "a table at its end would change its other values",
+            "末尾的表会改变它的其他值",
+        ),
+        "entry_changed": ("its entry {key!r} was changed", "其中的条目 {key!r} 已被改动"),
+        "piece_changed": ("what was added to it was changed", "添加的内容已被改动"),
+        "piece_twice": ("it has the addition twice", "添加的内容出现了两次"),
+        "changed": ("it was changed", "它已被改动"),
+        "revoked": ("revoked", "已撤销"),
+        "shared": ("{folder} uses it, too", "{folder} 也在使用它"),
+        "running": ("an engine runs on it: end that, and repeat this", "有引擎在其上运行：请先结束引擎，再重复此命令"),
+        "holds_more": (
+            "it holds more than init made, such as {path}; if you need none of that, remove the folder yourself",
+            "其中有 init 未创建的内容，例如 {path}；如果都不需要，请自行删除该目录",
+        ),
+        "file_changed": ("{file} in it was changed", "其中的 {file} 已被改动"),
+        "other_tokens": ("it knows other tokens, such as that of {name}", "它还有其他令牌，例如 {name} 的令牌"),
+    },
+)
+"""Why a file stays as it is, or what became of it."""
 ERRORS: Final = make_table(
     "error",
     {
@@ -542,6 +659,99 @@ ERRORS: Final = make_table(
             "a root contains agents/ and system_runtime/; check --root and AGENTTALK_ROOT",
             "根目录包含 agents/ 和 system_runtime/；请检查 --root 和 AGENTTALK_ROOT",
         ),
+        "no_plan_here": (
+            "no plan was named, and there is no {plan} here",
+            "没有指定计划，这里也没有 {plan}",
+        ),
+        "no_plan_in": (
+            "no plan was named, and there is no {plan} here, and none at the top of the repository, {top}",
+            "没有指定计划，这里没有 {plan}，仓库顶层 {top} 也没有",
+        ),
+        "no_plan_here_hint": (
+            "name a plan file, or run 'agenttalk init', which writes one for this repository",
+            "请指定计划文件，或运行 'agenttalk init'，它会为本仓库写一个",
+        ),
+        "plan_of_other": ("{path} belongs to another user", "{path} 属于另一个用户"),
+        "plan_of_other_hint": ("name it: agenttalk run {path}", "请写出它：agenttalk run {path}"),
+        "unreadable": ("cannot read {path}: {why}", "无法读取 {path}：{why}"),
+        "unreadable_hint": ("check the path", "请检查路径"),
+        "piped_hint": (
+            "to pass JSON directly, pipe it in and write - for the file",
+            "要直接传入 JSON，请用管道输入，并把文件写成 -",
+        ),
+        "no_repository_there": ("there is no repository {path}", "没有仓库 {path}"),
+        "no_repository_there_hint": (
+            "check workspace.repo in the plan, or create the repository first",
+            "请检查计划中的 workspace.repo，或先创建该仓库",
+        ),
+        "no_input": ("there is no standard input", "没有标准输入"),
+        "no_input_hint": ("name a file instead of -", "请用文件名代替 -"),
+        "nothing_to_prove": (
+            "there is nothing to prove: the work is the same as its base {base}",
+            "没有可证明的内容：工作与其基准 {base} 相同",
+        ),
+        "nothing_to_prove_hint": (
+            "name the commit that it started from: --base REF",
+            "请指明它开始时的提交：--base REF",
+        ),
+        "empty_option": ("{option} is empty", "{option} 是空的"),
+        "write_check": ("write e.g. --check 'pytest -q'", "例如 --check 'pytest -q'"),
+        "no_check_anywhere": (
+            "no check was found in this repository, neither at the base nor in the work",
+            "在本仓库中没有找到检查，基准和工作中都没有",
+        ),
+        "no_check_anywhere_hint": (
+            "name the command that checks it: --check 'pytest -q'",
+            "请指明检查它的命令：--check 'pytest -q'",
+        ),
+        "race_prompt_hint": (
+            "name one of them with its prompt, such as: -- claude -p 'Fix it'",
+            "请写出其中一个及其提示，例如：-- claude -p 'Fix it'",
+        ),
+        "race_check": (
+            "--race names the agents, and needs a check",
+            "--race 指定智能体，并且需要一项检查",
+        ),
+        "race_agent": ("--race: there is no coding agent {name!r}", "--race：没有编程智能体 {name!r}"),
+        "take_race": ("--take {take} needs --race", "--take {take} 需要 --race"),
+        "take_race_hint": ("name the agents, such as --race claude,codex", "请指定智能体，例如 --race claude,codex"),
+        "shell_hint": (
+            "correct its quotes; in a shell, the whole check is one argument, such as 'pytest -q'",
+            "请更正引号；在 shell 中整个检查是一个参数，例如 'pytest -q'",
+        ),
+        "race_prompt": ("--race needs the prompt for its agents", "--race 需要给智能体的提示"),
+        "two_agents": ("--race needs two agents", "--race 需要两个智能体"),
+        "two_agents_hint": ("write e.g. --race claude,codex", "例如 --race claude,codex"),
+        "exclusive": ("{one} and {other} exclude each other", "{one} 和 {other} 不能同时使用"),
+        "leave_out_one": ("leave out one", "请去掉其中之一"),
+        "no_work_allowed": ("{option} {value:g} allows no work", "{option} {value:g} 不允许任何工作"),
+        "no_work_allowed_hint": ("write e.g. {option} 5", "例如 {option} 5"),
+        "not_given": ("--env: {name!r} cannot be handed over", "--env：不能传递 {name!r}"),
+        "not_given_hint": (
+            "write --env NAME; the value is that of your own environment",
+            "请写 --env NAME；值取自你自己的环境",
+        ),
+        "unset": ("--env: {name!r} is not set", "--env：未设置 {name!r}"),
+        "unset_hint": ("set it: export {name}=…", "请设置它：export {name}=…"),
+        "shell_refuses": ("the shell cannot read the check: {why}", "shell 无法读取该检查：{why}"),
+        "no_repository_in_plan": ("the plan works on no repository", "计划不在任何仓库上工作"),
+        "no_take_uncommitted": ("leave out --take-uncommitted", "请去掉 --take-uncommitted"),
+        "not_folder": ("{path} is not a folder", "{path} 不是目录"),
+        "not_folder_hint": ("check --dir", "请检查 --dir"),
+        "linked_root": (
+            "{path} is a symbolic link that leads elsewhere",
+            "{path} 是指向别处的符号链接",
+        ),
+        "linked_root_hint": ("name it, if it is right: --root FOLDER", "如果没有错，请写出来：--root FOLDER"),
+        "root_in_way": (
+            "cannot create {path}: a file of that name is in the way",
+            "无法创建 {path}：已有同名文件",
+        ),
+        "cannot_create": ("cannot create {path}: {why}", "无法创建 {path}：{why}"),
+        "named_twice": ("--for and --without both name {name}", "--for 和 --without 都写了 {name}"),
+        "named_twice_hint": ("name it once", "请只写一次"),
+        "agent_unknown_here": ("unknown coding agent {name!r}", "未知的编程智能体 {name!r}"),
+        "options": ("there are: {names}", "可选：{names}"),
         "empty_check": ("the check is empty", "检查是空的"),
         "no_check_hint": ("name a command, such as 'pytest -q'", "请指定一个命令，例如 'pytest -q'"),
         "no_program": ("the program {program!r} was not found", "没有找到程序 {program!r}"),
@@ -584,7 +794,7 @@ ERRORS: Final = make_table(
 """Errors that many users meet first."""
 _TABLES: Final = (
     *(COUNTS, TIMES, REMARKS, RUN, EXPLAIN, ROUNDS, STATUS),
-    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, ERRORS),
+    *(HONESTY, DAY, DECISIONS, INBOX, CHANGE, PROVE, STEER, OPERATE, SETUP, ERRORS),
 )
 _SINGLE: Final = (NO_PRICE, FAILED_TEST, AND_MORE, NOT_SERVED, OPEN_QUESTION, OPEN_QUESTIONS)
 SENTENCES: Final[Mapping[str, Template]] = MappingProxyType(

@@ -194,6 +194,10 @@ PAGE: Final = make_table(
         "merged_as": ("merged as", "合并为"),
         "picture": ("picture {name} that the check took", "检查拍下的图片 {name}"),
         "picture_of": ("of tree", "所属的树"),
+        "sealed": (
+            "Made by the verifier {name} on the machine {machine} ({tier}), signed with the key {key}",
+            "由验证机 {name} 在机器 {machine}（{tier}）上检查，用密钥 {key} 签名",
+        ),
         "history": ("Rework rounds", "返工轮次"),
         "refused_by": ("refused by", "被拒绝，拒绝者"),
         "remarks": ("Said about it", "相关发言"),

@@ -1,4 +1,4 @@
-"""How a turn ended that left nothing to judge, in English and Chinese."""
+"""How a turn ended that left nothing to judge, and what budgets and accounts allow, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -43,6 +43,23 @@ WORKER_FAILS: Final = Template(
     "turn.worker_fails",
     "it failed {count:,} times in a row by itself; repair it, then 'agenttalk worker resume'",
     "它自身连续失败 {count:,} 次；请先修复，再运行 'agenttalk worker resume'",
+)
+VERIFIER_FORGES: Final = Template(
+    "turn.verifier_forges",
+    "it sent a result whose signature or machine is not its own; enrol it anew if that was a mistake",
+    "它发来的结果，其签名或机器与它不符；如属误会，请重新登记",
+)
+VERIFIER_LIES: Final = Template(
+    "turn.verifier_lies",
+    "it answered wrongly what the engine knew ({found}): it lies, or checks do not run there; repair it, "
+    "then 'agenttalk worker resume'",
+    "对引擎已知答案的检查，它给出了错误结果（{found}）：它在说谎，或检查在那里无法运行；请先修复，"
+    "再运行 'agenttalk worker resume'",
+)
+EVIDENCE_DISTRUSTED: Final = Template(
+    "turn.evidence_distrusted",
+    "the verifier {worker} is not trusted any more ({why}); what it checked since it was last tried is stale: {tasks}",
+    "不再信任验证机 {worker}（{why}）；自上次检验以来它检查过的内容已过期：{tasks}",
 )
 NO_REPOSITORY: Final = Template(
     "turn.no_repository",
@@ -144,3 +161,40 @@ NO_MODEL_KEY: Final = Template(
     "the variable {name}, which holds the key of its service, is not set where the engine runs",
     "引擎运行处没有设置变量 {name}，其中应有该服务的密钥",
 )
+TOKEN: Final = Template("budget.token", "1 token", "1 个 token")
+TOKENS: Final = Template("budget.tokens", "{count:,.0f} tokens", "{count:,.0f} 个 token")
+DOLLARS: Final = Template("budget.dollars", "${count:g}", "{count:g} 美元")
+SECOND: Final = Template("budget.second", "1 second", "1 秒")
+SECONDS: Final = Template("budget.seconds", "{count:,g} seconds", "{count:,g} 秒")
+TOOL_CALL: Final = Template("budget.tool_call", "1 tool call", "1 次工具调用")
+TOOL_CALLS: Final = Template("budget.tool_calls", "{count:,.0f} tool calls", "{count:,.0f} 次工具调用")
+OF_TASK: Final = Template("budget.of_task", "the task's budget of {amount}", "任务预算（{amount}）")
+OF_PLAN: Final = Template("budget.of_plan", "the plan's budget of {amount}", "计划预算（{amount}）")
+OF_DAY: Final = Template("budget.of_day", "the day's budget of {amount}", "当日预算（{amount}）")
+USED_UP: Final = Template("budget.used_up", "{limit} is used up", "{limit}已用尽")
+OVERRUN: Final = Template("budget.overrun", "{amount} of {limit}", "{limit}已用 {amount}")
+EXCEEDS_PLAN: Final = Template("budget.exceeds_plan", "{own} is more than {plan}", "{own}超过{plan}")
+ALLOWS_NOTHING: Final = Template(
+    "budget.allows_nothing",
+    "{field}: a budget of 0 allows no work",
+    "{field}：预算为 0，什么也做不了",
+)
+REPEATED: Final = Template("budget.repeated", "the same {count} times: {steps}", "相同的步骤重复 {count} 次：{steps}")
+SILENT: Final = Template("budget.silent", "no news for {seconds:g} seconds", "{seconds:g} 秒没有消息")
+ACCOUNT_USED_UP: Final = Template(
+    "budget.account_used_up",
+    "{agent}: usage limit of the account until {until} ({why})",
+    "{agent}：账户用量已达上限，直到 {until}（{why}）",
+)
+PROVIDER_BUSY: Final = Template(
+    "budget.provider_busy",
+    "{agent}: its provider is overloaded; the next attempt is at {until} ({why})",
+    "{agent}：服务方过载，将于 {until} 重试（{why}）",
+)
+HANDED_OVER: Final = Template(
+    "budget.handed_over",
+    "{fallback} does it instead of {agent}, whose account waits",
+    "{agent} 的账户在等待，由 {fallback} 接手",
+)
+TASK_WAITS: Final = Template("budget.task_waits", "{wait}; 1 task waits", "{wait}；1 个任务在等待")
+TASKS_WAIT: Final = Template("budget.tasks_wait", "{wait}; {count} tasks wait", "{wait}；{count} 个任务在等待")

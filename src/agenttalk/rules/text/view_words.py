@@ -107,6 +107,21 @@ NO_WORKER: Final = Template(
     "the pool {pool} has no worker; 'agenttalk worker invite --pool {pool}' invites one",
     "工作机池 {pool} 中没有工作机；用 'agenttalk worker invite --pool {pool}' 邀请一台",
 )
+NO_VERIFIER: Final = Template(
+    "next.no_verifier",
+    "the pool {pool} has no verifier; 'agenttalk worker invite --pool {pool} --role verifier' invites one",
+    "验证机池 {pool} 中没有验证机；用 'agenttalk worker invite --pool {pool} --role verifier' 邀请一台",
+)
+WAITS_FOR_VERIFIER: Final = Template(
+    "next.waits_for_verifier",
+    "it goes on when a verifier of the pool {pool} is online and has a free place: {names}",
+    "验证机池 {pool} 中在线的验证机有空位时继续：{names}",
+)
+NO_FIT_VERIFIER: Final = Template(
+    "next.no_fit_verifier",
+    "no verifier of the pool {pool} may make its checks: {lacks}",
+    "验证机池 {pool} 中没有可做其检查的验证机：{lacks}",
+)
 WAITS_FOR_WORKER: Final = Template(
     "next.waits_for_worker",
     "it begins when a worker of the pool {pool} is online and has a free place: {names}; an engine has to run for that",
@@ -119,10 +134,19 @@ LACKS: Final = Template("next.lacks", "{worker} {lacks}", "{worker} {lacks}")
 LACK: Final = make_table(
     "lack",
     {
+        "role": ("has another role: {name}", "角色不符：{name}"),
         "label": ("lacks the label {name!r}", "缺少标签 {name!r}"),
         "driver": ("lacks the driver {name!r}", "缺少驱动 {name!r}"),
         "program": ("lacks the coding agent {name!r}", "缺少编码智能体 {name!r}"),
         "sandbox": ("lacks the sandbox {name!r}", "缺少沙箱 {name!r}"),
+        "machine": (
+            "stands on the machine {name}, where this agent ran since that machine started",
+            "位于机器 {name}，该智能体自那台机器启动以来在其上运行过",
+        ),
+        "answered": (
+            "made this check already as {name}, or its machine did",
+            "它（{name}）或它所在的机器已经做过这项检查",
+        ),
         "state": ("is {name}", "处于 {name} 状态"),
         "silent": ("is {name}", "处于 {name} 状态"),
         "full": ("has {name} free places", "有 {name} 个空位"),
@@ -199,6 +223,7 @@ ACTIVITIES: Final = make_table(
         "working": ("at work", "正在执行"),
         "self_check": ("checking before the agent stops", "智能体结束前的检查"),
         "checking": ("checking: {what}", "正在检查：{what}"),
+        "for_verifier": ("waits for a verifier: {what}", "等待验证机：{what}"),
         "in_line": ("waits for its turn to merge", "等待轮到它合并"),
         "merging": ("merging", "正在合并"),
         "asking": ("waits for a person", "等待人答复"),

@@ -375,6 +375,17 @@ class CheckSettings(SettingsTable):
     allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
     """Addresses that `http` checks may use although they are not public, such as `127.0.0.1:8080` or
     `10.0.0.0/8`."""
+    pool: IdText | None = None
+    """The pool of verifiers that make the checks that run a program of the work. Without it the engine's own machine
+    does; see [how to run agents on other machines](../howto/run-workers.md)."""
+    double: bool = False
+    """Whether two verifiers on two machines have to agree."""
+
+    @model_validator(mode="after")
+    def _check_double(self) -> Self:
+        if self.double and self.pool is None:
+            raise PydanticCustomError(Code.FIELD_VALUE, "double needs a pool of verifiers")
+        return self
 
 
 class TelemetrySettings(SettingsTable):

@@ -136,9 +136,9 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
         report = await Router(deps).pass_()
         assert (report.delivered, report.dead, report.problems) == (2, 1, [])
         [letter] = await dead_letters.list_dead_letters(deps)
-        shown, original = await dead_letters.read_dead_letter(deps, letter.deadletter_id)
-        assert (shown.code, b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
-        assert (await dead_letters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
+        shown, original = await dead_letters.read_dead_letter(deps, letter["deadletter_id"])
+        assert (shown["code"], b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
+        assert (await dead_letters.replay(deps, letter["deadletter_id"], by="ada"))["ok"] is False
         assert await fsck.check_root(deps) == []
 
     inside(sea.root, database, use)

@@ -113,6 +113,7 @@ def test_a_person_can_be_the_check(shop: Repo) -> None:
     assert shop.show(again["branch"], "price.py") == RIGHT.strip()
 
 
+@pytest.mark.rest
 def test_options_are_those_of_until(shop: Repo) -> None:
     limits = ("--rounds", "3", "--usd", "5", "--minutes", "30", "--sandbox", "plain")
     files = ("--protect", "docs/", "--scope", "price.py", "--scope", "seen.txt", "--link", "none", "--prepare", "true")

@@ -73,7 +73,6 @@ HONEST: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", HONEST)
-@pytest.mark.rest_but("a test beside the old ones", "documentation only")
 @pytest.mark.rest_but("a test beside the old ones")
 def test_honest_work_is_proven(tmp_path: Path, case: str) -> None:
     files, options, said = HONEST[case]
@@ -161,14 +160,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], set[str], str]] = {
 
 
 @pytest.mark.parametrize("case", CHEATS)
-@pytest.mark.rest_but(
-    "a weaker assertion",
-    "an overwritten conftest",
-    "a renamed test file",
-    "a new file that acts on the old tests",
-    "exit 0 at import",
-)
-@pytest.mark.rest_but("a weaker assertion", "an overwritten conftest")
+@pytest.mark.rest_but("a weaker assertion")
 def test_cheats_are_refused_and_named(shop: Shop, case: str) -> None:
     files, missing, said = CHEATS[case]
     shop.write(files)
@@ -215,6 +207,7 @@ def test_scope_and_protected_files_are_held(shop: Shop) -> None:
     assert shop.prove(*check, "--protect", "price.py", "--allow-tests").code == 1
 
 
+@pytest.mark.rest
 def test_a_branch_is_held_against_where_it_left_the_default_branch(shop: Shop) -> None:
     shop.git("checkout", "-q", "-b", "tax")
     shop.write(FEATURE)
@@ -341,6 +334,7 @@ def test_a_check_that_takes_too_long_is_not_proven(shop: Shop) -> None:
 FRAMES = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n    __hash__ = int.__hash__\n\n\n"
 
 
+@pytest.mark.rest
 def test_lines_that_could_deceive_the_check_wait_for_a_person(shop: Shop) -> None:
     shop.write({**FEATURE, "price.py": FRAMES + TAXED})
     found = shop.prove()

@@ -171,7 +171,7 @@ def test_the_token_is_given_to_no_step_that_runs_the_check() -> None:
 
 
 @pytest.mark.parametrize("already_there", [False, True])
-@pytest.mark.rest_but("False")
+@pytest.mark.rest
 def test_a_pull_request_is_read_and_fetched_from_a_configured_forge(tmp_path: Path, *, already_there: bool) -> None:
     async def main() -> None:
         async with FakeGitea.running(tmp_path / "forge") as forge:

@@ -35,6 +35,7 @@ def stop(shop: Shop, *more: str, session: str = "s1", active: bool = False, cwd:
     return answer
 
 
+@pytest.mark.rest
 def test_claude_is_kept_from_stopping_with_what_is_missing_and_only_so_often(shop: Shop) -> None:
     assert stop(shop) == {}, "nothing to prove"
     shop.write(BROKEN)

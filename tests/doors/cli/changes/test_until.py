@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -555,7 +556,7 @@ def test_a_question_after_the_last_round_is_the_end_only_when_the_plan_has_ended
     """A person may answer it later. Until the plan has ended, its result is not known."""
     over = partial(_is_over, watch=False, until_asked=True)
     task = {"state": "WAITING_HUMAN"}
-    asked = {"questions": ["q1"], "result": "running", "state": "RUNNING", "closing": None, "tasks": [task]}
+    asked: Any = {"questions": ["q1"], "result": "running", "state": "RUNNING", "closing": None, "tasks": [task]}
     assert over(asked)
     assert not over(asked | {"tasks": [{"state": "FAILED"}]}), "the end of the plan follows"
     assert not over(asked | {"closing": "the proofs of the plan are checked once more"})

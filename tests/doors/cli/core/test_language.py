@@ -109,6 +109,22 @@ def test_errors_say_in_chinese_what_their_code_means(desk: Desk) -> None:
     assert "✗ 'MAYBE' 不是一种决定 [OPTION_INVALID]" in refused
 
 
+def test_what_is_wrong_with_a_plan_is_told_in_the_language_of_the_reader(desk: Desk) -> None:
+    plan = desk.folder / "circle.yaml"
+    tasks = [
+        {"id": name, "agent": "ann", "prompt": "Do.", "needs": [need]}
+        for name, need in (("one", "two"), ("two", "one"))
+    ]
+    plan.write_text(json.dumps({"plan_id": "circle", "agents": {"ada": {"driver": "human"}}, "tasks": tasks}))
+    shown = desk("plan", "check", str(plan), code=2)
+    assert "任务互相等待，形成循环：one → two → one（第 1 行，第 " in shown
+    assert "计划中没有智能体 'ann'（第 1 行" in shown
+    assert "被拒绝：" in shown
+    english = desk("--language", "en", "plan", "check", str(plan), code=2)
+    assert "tasks wait for each other in a circle: one → two → one" in english
+    assert desk("run", str(desk.folder / "none.yaml"), code=2).count("请检查路径") == 1
+
+
 @pytest.mark.parametrize("arguments", [("status",), ("explain", "shop/bad"), ("inbox",), ("status", "shops")])
 def test_what_programs_read_is_the_same_in_every_language(desk: Desk, arguments: tuple[str, ...]) -> None:
     code = 2 if arguments[-1] == "shops" else 0

@@ -222,6 +222,27 @@ def test_agents_are_told_in_the_language_of_the_root(repository: Path, capsys: p
     assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")
 
 
+def test_people_read_in_their_language_what_it_does_and_programs_in_english(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / ".qwen").mkdir()
+    (repository / ".qwen/settings.json").write_text("[]\n")
+    where = ["--dir", str(repository)]
+    assert call(["--language", "zh", "init", *where]) == 0
+    shown = capsys.readouterr().out
+    for words in ("编程智能体：", "claude 的令牌  已创建", "未改动: 它不是 JSON 对象", "请手动添加：", "下一步："):
+        assert words in shown
+    assert "already" not in shown
+    assert call(["--language", "zh", "--json", "init", *where]) == 0
+    told = {each["file"]: each for each in json.loads(capsys.readouterr().out)["files"]}
+    assert told["token of claude"]["what"] == "there"
+    assert told[".qwen/settings.json"]["why"] == "it is not a JSON object"
+    assert call(["--language", "zh", "init", *where, "--remove"]) == 0
+    assert "claude 的令牌  已删除: 已撤销" in capsys.readouterr().out
+    assert call(["--language", "zh", "init", *where, "--for", "klaude"]) == 2
+    assert "未知的编程智能体 'klaude'" in capsys.readouterr().err
+
+
 def test_a_root_that_cannot_be_made_is_a_failure_and_no_bad_input(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

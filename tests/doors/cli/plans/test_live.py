@@ -12,12 +12,12 @@ from agenttalk.doors.cli.core.output import CommandOutput, summarize_lines
 from agenttalk.doors.cli.plans.live_view import LivePlanView, describe_usage
 
 
-def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def task(task_id: str, board: str = "done", usage: Any = None, **more: Any) -> Any:
     told = {"task_id": task_id, "agent_id": "a", "board": board, "state": board.upper(), "usage": usage}
     return {**told, "score": None, "rounds": 0, "reason": None, "request_id": None, **more}
 
 
-def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any] | None = None) -> dict[str, Any]:
+def standing(*tasks: Any, result: str = "done", usage: Any = None) -> Any:
     return {"result": result, "counts": {"completed": len(tasks)}, "tasks": list(tasks), "usage": usage}
 
 
@@ -32,7 +32,7 @@ def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any]
         ({"duration_s": 1.0}, "1.0 s"),
     ],
 )
-def test_time_and_cost_are_told_in_words(usage: dict[str, Any] | None, words: str) -> None:
+def test_time_and_cost_are_told_in_words(usage: Any, words: str) -> None:
     assert describe_usage(CommandOutput(as_json=False), usage) == words
 
 
@@ -52,7 +52,7 @@ def test_each_task_and_the_whole_plan_tell_what_they_took(capsys: pytest.Capture
     assert out.endswith(" s; 200 tokens, $0.5000)\n")
 
 
-def activity(phase: str, **more: Any) -> dict[str, Any]:
+def activity(phase: str, **more: Any) -> Any:
     said = {"phase": phase, "detail": "", "tool": "", "file": "", "since": None, "round": 1, "rounds": None}
     return {**said, "tests_done": None, "tests_total": None, "tokens": 0, "cost_usd": 0.0, **more}
 
@@ -77,8 +77,12 @@ def test_a_block_counts_the_attempt_at_hand_too() -> None:
     ]
 
 
-def refusal(number: int, reason: str, at: str = "2999-01-01T00:00:0{}Z", **more: Any) -> dict[str, Any]:
+def refusal(number: int, reason: str, at: str = "2999-01-01T00:00:0{}Z", **more: Any) -> Any:
     return {"what": "ordered", "at": at.format(number), "by": "engine", "round": number, "reason": reason, **more}
+
+
+def explained(history: list[Any]) -> Any:
+    return {"history": history}
 
 
 def test_each_refused_round_is_told_once_also_where_the_status_is_read_rarely(
@@ -89,12 +93,12 @@ def test_each_refused_round_is_told_once_also_where_the_status_is_read_rarely(
     second = refusal(2, "criterion 'check' is not shown: 'check' failed", by="bob")
     assert live.list_refused(standing(task("one"), result="running")) == []
     assert live.list_refused(standing(task("one", rounds=1), result="running")) == ["one"]
-    live.tell_refused("one", {"history": [earlier, first, refusal(0, "a conflict", at="2999-01-01T00:00:00Z")]})
+    live.tell_refused("one", explained([earlier, first, refusal(0, "a conflict", at="2999-01-01T00:00:00Z")]))
     assert live.list_refused(standing(task("one", rounds=1), result="running")) == []
     assert live.list_refused(standing(task("one", rounds=3), result="running")) == ["one"]
     history = [earlier, first, second, refusal(3, "x" * 300), {"what": "granted", "at": "2999-01-01T00:00:09Z"}]
-    live.tell_refused("one", {"history": history})
-    live.tell_refused("one", {"history": history})
+    live.tell_refused("one", explained(history))
+    live.tell_refused("one", explained(history))
     assert capsys.readouterr().err.splitlines() == [
         "✗ round 1: refused: no … luck \\x1b[2J",
         "✗ round 2: refused by bob: 'check' failed",
@@ -105,7 +109,7 @@ def test_each_refused_round_is_told_once_also_where_the_status_is_read_rarely(
 def test_refused_rounds_of_several_tasks_name_them(capsys: pytest.CaptureFixture[str]) -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
     assert live.list_refused(standing(task("one", rounds=1), task("two"), result="running")) == ["one"]
-    live.tell_refused("one", {"history": [refusal(1, "no luck")]})
+    live.tell_refused("one", explained([refusal(1, "no luck")]))
     assert capsys.readouterr().err == "✗ one round 1: refused: no luck\n"
     silent = LivePlanView(CommandOutput(as_json=True), "shop")
     assert silent.list_refused(standing(task("one", rounds=1), result="running")) == []
@@ -128,7 +132,7 @@ def test_a_wait_for_an_account_is_told_once_in_lines_and_always_in_the_block(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     live = LivePlanView(CommandOutput(as_json=False), "shop")
-    shown = {**standing(task("one", "pending"), result="running"), "waits": [{"text": "2 tasks wait for \x1b[2J"}]}
+    shown: Any = {**standing(task("one", "pending"), result="running"), "waits": [{"text": "2 tasks wait for \x1b[2J"}]}
     live.show(shown)
     live.show(shown)
     assert capsys.readouterr().err.splitlines() == ["! 2 tasks wait for \\x1b[2J"]

@@ -201,7 +201,7 @@ def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
     from agenttalk.doors.cli.plans.run import to_documents
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    posted = to_documents(compile_plan_file(Path(desk.plan(task("one"), task("two", needs=["one"])))))
+    posted: dict[str, Any] = to_documents(compile_plan_file(Path(desk.plan(task("one"), task("two", needs=["one"])))))
     posted["dag"]["nodes"][0]["depends_on"] = ["two"]
     posted["dag"]["nodes"][1]["assigned_agent_id"] = "nobody"
     with desk.serving():

@@ -134,7 +134,7 @@ class Scene:
         self.forge.deliveries.hold()
 
     async def reconcile(self, *, dry_run: bool = False) -> dict[str, Any]:
-        found = (await self.reconciler.pass_(dry_run=dry_run)).as_json()
+        found: dict[str, Any] = (await self.reconciler.pass_(dry_run=dry_run)).as_json()
         [source] = found["sources"]
         return {**source, "ok": found["ok"]}
 

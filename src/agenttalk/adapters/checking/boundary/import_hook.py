@@ -12,15 +12,22 @@ import importlib.machinery
 import os
 import socket
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from .judge import RemoteModule, session
+from .proxies import RemoteModule
+from .references import JudgeReferences
+from .session import BoundaryError, session
 
 DOOR: Final = "door"
+ENDED: Final = "ended"
+"""The file in which the engine says why the worker has ended."""
 PYTHON: Final = "python"
 _PATIENCE: Final = 60.0
+_PAUSE: Final = 0.1
 _OURS: Final = __name__.partition(".")[0]
 _NOT_STANDARD: Final = frozenset({"test", "this", "antigravity", "idlelib", "turtledemo", "lib2to3"})
 _RUNNERS: Final = frozenset(
@@ -75,6 +82,8 @@ class RemoteFinder:
         self._place = Path(place)
         self._root = root
         self._found: dict[str, bool] = {}
+        self._refusal = ""
+        """Why there is no worker."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, _target: object = None
@@ -112,25 +121,40 @@ class RemoteFinder:
         """Meet the template, the first time that something of the work is needed."""
         if session.control is not None:
             return
+        if self._refusal:
+            raise BoundaryError(self._refusal)
         door = self._place / DOOR
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(door))
             listener.listen(1)
-            listener.settimeout(_PATIENCE)
+            listener.settimeout(_PAUSE)
             (self._place / f"{PYTHON}.new").write_text(sys.executable, encoding="utf-8")
             (self._place / f"{PYTHON}.new").rename(self._place / PYTHON)
-            connection, _ = listener.accept()
+            connection = self._await_worker(listener)
         door.unlink()
         connection.settimeout(None)
         session.meet(connection)
         session.tell("path", _list_search_path(), os.environ.get("TMPDIR", ""))
+
+    def _await_worker(self, listener: socket.socket) -> socket.socket:
+        """Wait until the worker comes. Raises BoundaryError if it has ended, or comes too late."""
+        until = time.monotonic() + _PATIENCE
+        why = "it does not answer"
+        while time.monotonic() < until:
+            with suppress(TimeoutError):
+                return listener.accept()[0]
+            with suppress(FileNotFoundError):
+                why = (self._place / ENDED).read_text(encoding="utf-8")
+                break
+        self._refusal = f"the worker cannot start: {why}"
+        raise BoundaryError(self._refusal)
 
 
 def install(place: str, root: str) -> None:
     """Install the finder, and the hooks of test runners."""
     from . import runner_hooks
 
-    session.references.test_roots = (root + "/",)
+    session.refer_by(JudgeReferences(root + "/"))
     words = getattr(sys, "orig_argv", sys.argv)
     if "-m" in words:
         sys.path.insert(0, str(Path.cwd()))

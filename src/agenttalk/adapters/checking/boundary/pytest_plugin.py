@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from .judge import session
 from .runner_hooks import is_local, outcomes
+from .session import session
 
 _ENDED = (0, 1, 5)
 """Exit codes of a session that came to its end: all passed, some failed, none ran."""

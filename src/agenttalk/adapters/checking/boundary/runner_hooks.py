@@ -13,11 +13,14 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any, Final
 
-from .judge import Mirror, RemoteBound, RemoteFunction, session
+from .mirrors import Mirror, RemoteBound
+from .proxies import RemoteFunction
+from .session import session
 
 OUTCOMES: Final = "outcomes.json"
 CHOSEN: Final = "chosen.json"
@@ -84,8 +87,21 @@ def watch(place: Path) -> None:
         outcomes.choose(**json.loads(chosen.read_text(encoding="utf-8")))
     for module in (sys.modules[name] for name in _CHANGED if name in sys.modules):
         _change(module)  # what reports to the engine has loaded it
+    _watch_levels()
     sys.meta_path.insert(0, _UnittestFinder())
     atexit.register(outcomes.write)
+
+
+def _watch_levels() -> None:
+    """Tell the worker which levels the tests give to loggers: it must log what they want to see."""
+    set_level = logging.Logger.setLevel
+
+    @functools.wraps(set_level)
+    def note(logger: logging.Logger, level: Any) -> None:
+        set_level(logger, level)
+        session.levels[logger.name] = logger.level
+
+    logging.Logger.setLevel = note  # type: ignore[method-assign, assignment]
 
 
 class _UnittestFinder(importlib.abc.MetaPathFinder):

@@ -232,10 +232,11 @@ def _read_pattern(data: list[Any], table: ReferenceTable, depth: int) -> object:
 
 
 def _read_member(data: list[Any], _table: ReferenceTable, _depth: int) -> object:
-    kind = _ENUMS.get((data[1], data[2]))
+    _, module, name, member = data
+    kind = _ENUMS.get((module, name))
     if kind is None:
         raise WireError("an unknown enumeration")
-    return kind[data[3]]
+    return kind[member]
 
 
 _ENUM_MODULES: Final = frozenset({"re", "http", "signal", "socket", "uuid", "enum", "logging"})

@@ -17,6 +17,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import io
+import logging
 import os
 import shutil
 import signal
@@ -32,6 +33,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from .event_loops import NestedLoop
 from .wire import Wire, WireError, decode, encode
 
 SPECIAL: Final = frozenset(
@@ -44,12 +46,15 @@ SPECIAL: Final = frozenset(
         *("rmatmul", "rmod", "rmul", "ror", "round", "rpow", "rrshift", "rshift", "rsub", "rtruediv", "rxor"),
         *("setitem", "str", "sub", "truediv", "trunc", "xor", "iadd", "isub", "imul", "iand", "ior", "ixor"),
         *("itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "imatmul", "get", "set", "delete"),
-        *("set_name", "missing", "fspath"),
+        *("set_name", "missing", "fspath", "aenter", "aexit", "aiter", "anext"),
     )
 )
 """Special methods that cross. Comparison for equality, hashes, attributes and construction are decided elsewhere."""
 _PLAIN_BASES: Final = (str, int, float, complex, bytes, tuple)
 _CONTENT_BASES: Final = (list, dict, set, frozenset, bytearray, collections.deque)
+_RECORD: Final = frozenset(vars(logging.makeLogRecord({})))
+"""What every record of a log has."""
+_ATOMS: Final = frozenset({str, int, float, bool, type(None)})
 _TRACE: Final = 4000
 _OUTPUT: Final = 16 * 1024 * 1024
 _IDS: Final = 20
@@ -158,6 +163,40 @@ class _StandInIterator:
         raise AttributeError(name)
 
 
+class WorkerPlace:
+    """Where the work runs: as the test has it in the judge's process."""
+
+    def __init__(self) -> None:
+        self._clock: tuple[str, float] | None = None
+        self._freezer: Any = None
+
+    def take(
+        self, environment: dict[str, str], folder: str, clock: tuple[str, float] | None, levels: dict[str, int]
+    ) -> None:
+        """Go where the judge is."""
+        os.environ.clear()
+        os.environ.update(environment)
+        with suppress(OSError):
+            os.chdir(folder)
+        time.tzset()
+        for name, level in levels.items():
+            logging.getLogger(None if name == "root" else name).setLevel(level)
+        if clock != self._clock:
+            self._clock = clock
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Stop the clock where the test has stopped its own."""
+        if self._freezer is not None:
+            self._freezer.stop()
+            self._freezer = None
+        if self._clock is not None:
+            import freezegun  # type: ignore[import-not-found]
+
+            self._freezer = freezegun.freeze_time(self._clock[0], tz_offset=self._clock[1] / 3600)
+            self._freezer.start()
+
+
 class Worker:
     """Answers the judge for one test."""
 
@@ -171,8 +210,6 @@ class Worker:
         self._judged: dict[int, int] = {}
         self._next = 0
         self._lock = threading.RLock()
-        self._clock: tuple[str, float] | None = None
-        self._freezer: Any = None
         self._effects: list[list[Any]] = []
         self._answers: dict[str, Callable[..., Any]] = {
             "import": _import_module,
@@ -188,9 +225,9 @@ class Worker:
             "class": _make_class,
             "names": _list_names,
             "signature": _describe_signature,
-            "place": self._place,
-            "loaded": self._loaded,
-            "await": _await_result,
+            "place": WorkerPlace().take,
+            "loaded": functools.partial(_list_loaded, self._root),
+            "await": NestedLoop().finish,
             "member": lambda kind, name, instance, owner: vars(kind)[name].__get__(instance, owner),
         }
 
@@ -201,6 +238,7 @@ class Worker:
         sys.stdout, sys.stderr = _Stream(self._effects, "o"), _Stream(self._effects, "e")
         warnings.showwarning = self._show_warning  # type: ignore[assignment]
         warnings.simplefilter("always")
+        logging.Logger.callHandlers = _make_caller(self._note_record)  # type: ignore[method-assign, assignment]
         while True:
             try:
                 message = self._wire.receive()
@@ -263,6 +301,15 @@ class Worker:
         with suppress(WireError):
             self._effects.append(["w", encode(category, self), str(message), str(filename), int(lineno)])
 
+    def _note_record(self, record: logging.LogRecord) -> None:
+        """Have the judge log what the work has logged."""
+        trace = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else None
+        place = [str(record.pathname), int(record.lineno), str(record.funcName)]
+        extra = {name: value for name, value in vars(record).items() if name not in _RECORD and type(value) in _ATOMS}
+        with suppress(Exception):
+            said = [str(record.name), int(record.levelno), str(record.getMessage()), trace and trace.rstrip("\n")]
+            self._effects.append(["g", *said, place, encode(extra, self)])
+
     # References
 
     def refer(self, value: object) -> list[Any]:
@@ -276,8 +323,8 @@ class Worker:
             named = _name_of(value)
             return named if named is not None else self._refer_class(value)
         number = self._number(value)
-        if isinstance(value, types.ModuleType):
-            return ["M", number, str(value.__name__)]
+        if isinstance(value, types.ModuleType | types.CoroutineType):
+            return ["M" if isinstance(value, types.ModuleType) else "C", number, str(value.__name__)]
         if isinstance(value, types.FunctionType | types.BuiltinFunctionType | types.MethodType | functools.partial):
             return ["F", number, *_describe_function(value)]
         kind = self._refer_class(type(value))
@@ -343,28 +390,38 @@ class Worker:
         known = self._stand_ins.get(number)
         if known is not None:
             return known
-        made: Any
-        if tag == "JF":
-            made = self._make_function(number, *data[2:])
-        elif tag == "JI":
-            made = _StandInIterator(self, number)
-        elif tag == "JK":
-            made = self._make_stand_in_class(number, *data[2:])
-        elif tag == "JO":
-            kind: Any = self.resolve(data[2])
-            made = object.__new__(kind)
-            object.__setattr__(made, "_judge_", number)
-        else:
+        makers: dict[str, Callable[..., Any]] = {
+            "JF": self._make_function,
+            "JC": self._make_coroutine,
+            "JI": lambda number: _StandInIterator(self, number),
+            "JK": self._make_stand_in_class,
+            "JO": self._make_stand_in,
+        }
+        if tag not in makers:
             raise WireError(f"an unknown reference {tag!r}")
+        made = makers[tag](number, *data[2:])
         self._stand_ins[number] = made
-        if tag in {"JF", "JK"}:
+        if tag in {"JF", "JK", "JC"}:
             self._judged[id(made)] = number
         return made
 
-    def _make_function(self, number: int, name: str, doc: Any, parameters: Any) -> Any:
-        def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def _make_stand_in(self, number: int, described: list[Any]) -> Any:
+        kind: Any = self.resolve(described)
+        made = object.__new__(kind)
+        object.__setattr__(made, "_judge_", number)
+        return made
+
+    async def _make_coroutine(self, number: int) -> Any:
+        return self.ask("await", number)
+
+    def _make_function(self, number: int, name: str, doc: Any, parameters: Any, *awaited: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             return self.ask("call", number, args, kwargs)
 
+        async def call_and_wait(*args: Any, **kwargs: Any) -> Any:
+            return await call(*args, **kwargs)
+
+        stand_in: Any = call_and_wait if any(awaited) else call
         stand_in.__name__ = stand_in.__qualname__ = name
         stand_in.__doc__ = doc
         if parameters is not None:
@@ -372,7 +429,7 @@ class Worker:
                 inspect.Parameter(each[0], each[1], **({"default": decode(each[2], self)} if len(each) > 2 else {}))
                 for each in parameters
             ]
-            stand_in.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
+            stand_in.__signature__ = inspect.Signature(described)
         return stand_in
 
     def _make_stand_in_class(self, number: int, name: str, bases: Any, special: Any) -> Any:
@@ -423,39 +480,34 @@ class Worker:
         error._judge_ = number  # type: ignore[attr-defined]
         return error
 
-    # Answers
 
-    def _place(self, environment: dict[str, str], folder: str, clock: tuple[str, float] | None) -> None:
-        os.environ.clear()
-        os.environ.update(environment)
-        with suppress(OSError):
-            os.chdir(folder)
-        time.tzset()
-        if clock != self._clock:
-            self._clock = clock
-            self._freeze()
+def _make_caller(note: Callable[[logging.LogRecord], None]) -> Callable[[logging.Logger, logging.LogRecord], None]:
+    """Make what hands a record to the handlers of a logger, and to the judge if it gets to the topmost logger."""
 
-    def _freeze(self) -> None:
-        """Stop the clock where the test has stopped its own."""
-        if self._freezer is not None:
-            self._freezer.stop()
-            self._freezer = None
-        if self._clock is not None:
-            import freezegun  # type: ignore[import-not-found]
+    def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+        at: logging.Logger | None = logger
+        while at is not None:
+            for handler in at.handlers:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+            if not at.propagate:
+                return
+            at = at.parent
+        note(record)
 
-            self._freezer = freezegun.freeze_time(self._clock[0], tz_offset=self._clock[1] / 3600)
-            self._freezer.start()
+    return call_handlers
 
-    def _loaded(self) -> tuple[list[str], list[str]]:
-        """Return what the work has loaded: modules from elsewhere, and files of the tree."""
-        abroad, files = [], []
-        for name, module in list(sys.modules.items()):
-            path = getattr(module, "__file__", None)
-            if isinstance(path, str) and path.startswith(self._root + "/") and "site-packages" not in path:
-                files.append(path)
-            elif isinstance(name, str):
-                abroad.append(name)
-        return abroad, files
+
+def _list_loaded(root: str) -> tuple[list[str], list[str]]:
+    """Return what the work has loaded: modules from elsewhere, and files of the tree."""
+    abroad, files = [], []
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.startswith(root + "/") and "site-packages" not in path:
+            files.append(path)
+        elif isinstance(name, str):
+            abroad.append(name)
+    return abroad, files
 
 
 def _import_module(name: str, search_path: list[str]) -> Any:
@@ -541,15 +593,6 @@ def _make_class(
     }
     members = {key: makers[kinds[key]](value) if key in kinds else value for key, value in members.items()}
     return types.new_class(name, bases, kwargs, lambda namespace: namespace.update(members))
-
-
-def _await_result(target: Any) -> Any:
-    import asyncio
-
-    async def run() -> Any:
-        return await target
-
-    return asyncio.run(run())
 
 
 def _raw(base: Any, value: Any) -> Any:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -18,6 +19,8 @@ _ENDS = {b"ok": "passed", b"FAILED": "failed"}
 _QUIET = {"-q", "--quiet", "--format=terse"}
 _MOST_ALONE = 1000
 _LENIENT = {"--ignored", "--include-ignored"}
+_RETURN = "RUST_TEST_RETURN"
+_OF_LIBTEST = b"library/test/src/"
 
 
 def _connect():
@@ -56,15 +59,54 @@ def _run_go(end, words):
     os.execv(words[0], words)
 
 
-def _list_tests(words):
-    """List the tests that a program is going to run, before it runs; None if it is not made by libtest."""
-    with open(words[0], "rb") as file:
-        if b"test result: " not in file.read():
+class _RustProgram:
+    """A test program of Rust.
+
+    Where it was linked by us, it tells when its main function has returned. libtest returns from it only after all
+    tests have passed; a program that ends itself before does not.
+    """
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            content = file.read()
+        self.is_listed = b"test result: " in content
+        self._tells = _OF_LIBTEST in content and _RETURN.encode() in content
+
+    def start(self, words, **given):
+        """Start it. Returns the process, and what waits for its end and tells whether it ended in its own way."""
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        word = secrets.token_hex(16)
+        env = {**os.environ, _RETURN: f"{theirs}:{word}"} if self._tells else None
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, env=env, pass_fds=(theirs,), **given)
+        os.close(theirs)
+
+        def wait():
+            code = process.wait()
+            try:
+                said = os.read(ours, 100)
+            except BlockingIOError:
+                said = b""
+            os.close(ours)
+            return code, code != 0 or not self._tells or said == word.encode()
+
+        return process, wait
+
+    def run(self, words):
+        """Run it alone. Returns its exit code, what it printed, and whether it ended in its own way."""
+        process, wait = self.start(words, stdin=subprocess.DEVNULL)
+        printed = process.stdout.read()
+        code, ended = wait()
+        return code, printed, ended
+
+    def list_tests(self, words):
+        """List the tests that it is going to run, before it runs; None if it is not made by libtest."""
+        if not self.is_listed:
             return None
-    listed = subprocess.run([*words, "--list"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    if listed.returncode or not _COUNTED.search(listed.stdout):
-        return []
-    return [found["name"] for found in _LISTED.finditer(listed.stdout)]
+        code, printed, ended = self.run([*words, "--list"])
+        if code or not ended or not _COUNTED.search(printed):
+            return []
+        return [found["name"] for found in _LISTED.finditer(printed)]
 
 
 def _run_cargo(end, words):
@@ -72,7 +114,8 @@ def _run_cargo(end, words):
     stem = _HASH.sub("", os.path.basename(words[0]))
     place = ".".join(filter(None, [os.environ.get("CARGO_PKG_NAME", ""), stem]))
     words = [word for word in words if word not in _QUIET]
-    names = _list_tests(words)
+    program = _RustProgram(words[0])
+    names = program.list_tests(words)
     known = set(names or ())
 
     def name(text):
@@ -85,7 +128,7 @@ def _run_cargo(end, words):
     if names is not None:
         for start in range(0, len(names), 200):
             _say(end, "tests", [name(test) for test in names[start : start + 200]])
-    running = subprocess.Popen(words, stdout=subprocess.PIPE)
+    running, wait = program.start(words)
     left = set(known)
     for line in running.stdout:
         sys.stdout.buffer.write(line)
@@ -94,19 +137,21 @@ def _run_cargo(end, words):
         if found is not None and found["name"] in known:
             left.discard(found["name"])
             finish(found["name"], _ENDS.get(found["end"], "skipped"), found["why"])
-    code = running.wait()
+    code, ended = wait()
     code = code if code >= 0 else 128 - code
+    if not ended:  # the work has ended the program, and what was printed says nothing
+        sys.exit(code)
     if names is None:
         _say(end, "begin", place)
         _say(end, "end", place, "failed" if code else "passed", "")
     options = [word for word in words if word in _LENIENT]
     for test in sorted(left)[:_MOST_ALONE] if code in (0, 101) else ():
-        alone = subprocess.run([words[0], test, "--exact", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        if alone.returncode == 0 and _ALONE.search(alone.stdout):
+        alone, printed, ended = program.run([words[0], test, "--exact", *options])
+        if alone == 0 and ended and _ALONE.search(printed):
             finish(test, "passed")
-        elif alone.returncode == 0 and b" 1 ignored;" in alone.stdout:
+        elif alone == 0 and ended and b" 1 ignored;" in printed:
             finish(test, "skipped")
-        elif alone.returncode == 101:
+        elif alone == 101:
             finish(test, "failed")
         else:
             break

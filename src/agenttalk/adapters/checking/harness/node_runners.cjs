@@ -3,6 +3,9 @@
 
 const Module = require('module');
 const path = require('path');
+const { realpathSync } = require('fs');
+const { pathToFileURL } = require('url');
+const { changed } = require('./c.cjs');
 
 /** Return what reports tests, and the end of the run. */
 function begin(runner, { connect, shorten, clip }) {
@@ -28,7 +31,10 @@ function begin(runner, { connect, shorten, clip }) {
   };
 }
 
-const JEST = { passed: 'passed', failed: 'failed' };
+const JEST = { passed: 'passed' };
+
+/** Return how a test ended that failed: hidden, if what it asserts with was changed. */
+const judge = (messages) => (messages.some((each) => String(each).includes(changed)) ? 'hidden' : 'failed');
 
 /** Add a reporter to the settings of jest, beside its own or those of the project. */
 function reportJest(report) {
@@ -42,9 +48,12 @@ function reportJest(report) {
       this.seen += 1;
       for (const each of result.testResults || []) {
         const waits = each.status === 'todo' ? 'todo' : '';
-        report.end(test.path, [...each.ancestorTitles, each.title], JEST[each.status] || 'skipped', waits);
+        const outcome = each.status === 'failed' ? judge(each.failureMessages || []) : JEST[each.status] || 'skipped';
+        report.end(test.path, [...each.ancestorTitles, each.title], outcome, waits);
       }
-      if (result.testExecError || (result.failureMessage && !result.numFailingTests)) report.end(test.path, [], 'failed');
+      if (result.testExecError || (result.failureMessage && !result.numFailingTests)) {
+        report.end(test.path, [], judge([result.failureMessage]));
+      }
     }
 
     onRunComplete(_, results) {
@@ -61,7 +70,11 @@ function reportJest(report) {
     const readConfigs = async (...values) => {
       const read = await module.readConfigs(...values);
       const others = read.globalConfig.reporters || [['default', {}]];
-      return { ...read, globalConfig: { ...read.globalConfig, reporters: [...others, [place, {}]] } };
+      const setup = path.join(__dirname, 'j.cjs');
+      const configs = read.configs.map((each) => (
+        { ...each, setupFilesAfterEnv: [...(each.setupFilesAfterEnv || []), setup] }
+      ));
+      return { ...read, configs, globalConfig: { ...read.globalConfig, reporters: [...others, [place, {}]] } };
     };
     return new Proxy({}, {
       get: (_, key) => (key === 'readConfigs' ? readConfigs : module[key]),
@@ -83,6 +96,13 @@ function reportVitest(report) {
     }
   };
   globalThis[Symbol.for('reporter')] = class {
+    onInit(vitest) {
+      process.env.VITEST_PLACE = pathToFileURL(path.join(path.dirname(realpathSync(process.argv[1])), 'dist/index.js')).href;
+      for (const { config } of vitest.projects) {
+        if (!config.browser || !config.browser.enabled) config.setupFiles.push(path.join(__dirname, 'w.mjs'));
+      }
+    }
+
     onFinished(files = [], errors = []) {
       for (const file of files) {
         walk(file, [], (task, titles) => {
@@ -106,7 +126,7 @@ function reportVitest(report) {
           const passed = outcome === 'skipped' && state === 'pending' ? 'failed' : outcome;
           report.end(file.moduleId, titles, passed, test.options.mode === 'todo' ? 'todo' : note);
         }
-        if (file.errors().length) report.end(file.moduleId, [], 'failed');
+        if (file.errors().length) report.end(file.moduleId, [], judge(file.errors().map((each) => each.message)));
       }
       report.finish(errors.length ? 1 : 0);
     }

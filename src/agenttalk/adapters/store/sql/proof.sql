@@ -46,6 +46,9 @@ SELECT result, made_by, at FROM check_results WHERE board = :board AND key = :ke
 INSERT INTO check_results (board, key, result, made_by, at) VALUES (:board, :key, :result, :made_by, :at)
 ON CONFLICT (board, key) DO NOTHING
 
+-- name: drop_check_result
+DELETE FROM check_results WHERE board = :board AND key = :key
+
 -- How checks stood before the work. The tip stays the first one.
 -- name: baseline
 SELECT onto, results FROM baselines WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
@@ -102,6 +105,12 @@ RETURNING check_id
 UPDATE evidence SET fresh = :fresh
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id = :check_id
     AND command_id = :command_id AND commit_id = :seen AND fresh <> :fresh
+RETURNING check_id
+
+-- Evidence of a verifier that is not trusted any more.
+-- name: distrust_evidence
+UPDATE evidence SET result = :result, key = NULL, fresh = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND check_id = :check_id
 RETURNING check_id
 
 -- name: is_still_evidence

@@ -67,24 +67,23 @@ async def make_token(service: Service, request: Request, caller: Caller) -> Resp
     body = await bodies.read(request, TokenBody)
     match body.agent_id, body.role, body.name:
         case (str(agent_id), None, None):
-            return to_json_response(
-                (await access.admit_agent(service.deps, body.token, agent_id, by=caller.name)).as_json(), 201
-            )
+            token = await access.admit_agent(service.deps, body.token, agent_id, by=caller.name)
+            return to_json_response(token, 201)
         case (None, str(role), str(name)) if name != access.ENGINE_TOKEN_LABEL:
             token = await access.admit_person(service.deps, body.token, role, name, by=caller.name)
-            return to_json_response(token.as_json(), 201)
+            return to_json_response(token, 201)
     hint = f"give agent_id; or role and name, which is not {access.ENGINE_TOKEN_LABEL!r}"
     raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
 
 async def tokens(service: Service, _: Request, __: Caller) -> Response:
     """List tokens without their secrets, of which only hashes are stored."""
-    return to_json_response({"tokens": [token.as_json() for token in await access.list_tokens(service.deps)]})
+    return to_json_response({"tokens": await access.list_tokens(service.deps)})
 
 
 async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
     """Revoke a token."""
     revoked = await access.revoke(service.deps, request.path_params["id"], by=caller.name)
-    if revoked.role != "agent":
+    if revoked["role"] != "agent":
         service.sessions.forget_links()
-    return to_json_response(revoked.as_json())
+    return to_json_response(revoked)

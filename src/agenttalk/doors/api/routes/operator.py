@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -30,7 +32,7 @@ async def submit(service: Service, request: Request, _: Caller) -> Response:
     dag, manifest, profiles = body.read_documents()
     bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     context = request.headers.get("traceparent", "")
-    remarks = await service.plans.list_remarks(dag, manifest)
+    remarks = [{**asdict(each), "code": str(each.code)} for each in await service.plans.list_remarks(dag, manifest)]
     new = await service.plans.submit(dag, manifest, profiles, body.decode_files(), traceparent=context)
     return to_json_response(
         {"plan_id": dag.plan_id, "new": new, "remarks": remarks if new else []}, 201 if new else 200
@@ -91,7 +93,7 @@ async def release_manifest(service: Service, request: Request, _: Caller) -> Res
     """Return the manifest of the last release of a plan."""
     plan_id = request.path_params["id"]
     manifest = (await releases.require_release(service.deps, plan_id)).manifest
-    if manifest is None:
+    if not manifest:
         raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
     return to_json_response(manifest)
 
@@ -115,7 +117,7 @@ async def steer(service: Service, request: Request, caller: Caller) -> Response:
 async def run_pass(service: Service, request: Request, _: Caller) -> Response:
     """Run a pass of a part."""
     body = await bodies.read(request, bodies.PassBody)
-    return to_json_response(await service.passes.run(body.part, body.agent))
+    return to_json_response((await service.passes.run(body.part, body.agent)).as_json())
 
 
 async def send(service: Service, request: Request, _: Caller) -> Response:
@@ -137,7 +139,7 @@ async def log(service: Service, request: Request, _: Caller) -> Response:
 
 async def fsck(service: Service, _: Request, __: Caller) -> Response:
     """Check the root, and return its faults."""
-    return to_json_response({"faults": [fault.as_json() for fault in await check_root(service.deps)]})
+    return to_json_response({"faults": await check_root(service.deps)})
 
 
 async def gc(service: Service, request: Request, _: Caller) -> Response:

@@ -64,7 +64,7 @@ async def deadletters(service: Service, request: Request, _: Caller) -> Response
     """Dead letters, a page of them."""
     after, limit = read_page_position(request, refused.PAGE)
     found = await refused.read_page(service.deps, after=after, limit=limit)
-    return to_json_response({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
+    return to_json_response({"deadletters": found.letters, "next": found.next})
 
 
 async def deadletter(service: Service, request: Request, _: Caller) -> Response:

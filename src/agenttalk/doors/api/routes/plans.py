@@ -81,7 +81,7 @@ async def prompt(service: Service, request: Request, _: Caller) -> Response:
     query = request.query_params
     named = request.path_params
     found = await prompt_record.read_prompt(service.deps, named["id"], named["task"], query.get("command", ""))
-    return to_json_response(found.as_json())
+    return to_json_response(found)
 
 
 async def deliveries(service: Service, request: Request, _: Caller) -> Response:

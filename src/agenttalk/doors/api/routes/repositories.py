@@ -21,21 +21,21 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.operation.service import Service
 
-_SERVICE: Final = "git-upload-pack"
-_MEDIA: Final = "application/x-git-upload-pack"
-_REQUEST_BYTES: Final = 4 * 1024 * 1024
+SERVICE: Final = "git-upload-pack"
+MEDIA: Final = "application/x-git-upload-pack"
+REQUEST_BYTES: Final = 4 * 1024 * 1024
 SLOWEST: Final = 16 * 1024
 """Bytes per second that a pack has to arrive with, after the time that every body has."""
 PIECE_SECONDS: Final = 60.0
 """Seconds in which the other side has to take a piece of an answer."""
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class PieceResponse(Response):
     """An answer that is sent piece by piece, and dropped when its receiver is gone or too slow."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None], request: Request, media: str) -> None:
-        super().__init__(None, 200, headers=_HEADERS, media_type=media)
+        super().__init__(None, 200, headers=HEADERS, media_type=media)
         del self.headers["content-length"]
         self._first = first
         self._rest = rest
@@ -62,20 +62,20 @@ async def _send_piece(send: Send, piece: bytes) -> None:
 
 async def get_refs(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Show git the one ref of an attempt."""
-    if request.query_params.get("service") != _SERVICE:
+    if request.query_params.get("service") != SERVICE:
         hint = "fetch from here with a git that speaks smart HTTP; hand work in as a pack at the address in the claim"
         raise UsageError(Code.FETCH_REFUSED, "nothing can be pushed here, and files are not served", hint=hint)
     data = await service.repositories.advertise(task, caller)
-    return Response(data, headers=_HEADERS, media_type=f"{_MEDIA}-advertisement")
+    return Response(data, headers=HEADERS, media_type=f"{MEDIA}-advertisement")
 
 
 async def upload_pack(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Answer what git asks for to fetch that ref."""
-    body = await bodies.read_raw(request, _REQUEST_BYTES)
+    body = await bodies.read_raw(request, REQUEST_BYTES)
     coding = request.headers.get("content-encoding", "").strip().lower()
     pieces = service.repositories.serve(task, caller, body, coding)
     first = await anext(pieces, b"")
-    return PieceResponse(first, pieces, request, f"{_MEDIA}-result")
+    return PieceResponse(first, pieces, request, f"{MEDIA}-result")
 
 
 async def submit_tree(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

@@ -66,4 +66,4 @@ async def list_outgoing(service: Service, request: Request, _: Caller) -> Respon
 async def reconcile(service: Service, request: Request, caller: Caller) -> Response:
     """Read the forges now."""
     body = await bodies.read(request, bodies.ReconcileBody)
-    return to_json_response(await service.reconcile(dry_run=body.dry_run, by=caller.name))
+    return to_json_response((await service.reconcile(dry_run=body.dry_run, by=caller.name)).as_json())

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import IdText
-from agenttalk.contracts.worker import Enrolment, SyncRequest
+from agenttalk.contracts.worker import Enrolment, SyncRequest, WorkerRole
 from agenttalk.doors.api import bodies, guard
 from agenttalk.doors.api.bodies import Body
 from agenttalk.doors.api.problems import to_json_response
@@ -27,6 +27,7 @@ class InvitationBody(Body):
 
     pool: IdText
     labels: list[IdText] = Field(default_factory=list, max_length=50)
+    role: WorkerRole = "agents"
     token: str = Field(min_length=20, max_length=200, pattern=r"^inv_[A-Za-z0-9_-]+$")
     """A token that the caller made, so that it travels only once."""
 
@@ -68,7 +69,7 @@ class WorkerList(TypedDict):
 async def invite(service: Service, request: Request, caller: Caller) -> Response:
     """Accept the token of an invitation."""
     body = await bodies.read(request, InvitationBody)
-    made = await service.fleet.workers.invite(body.token, body.pool, body.labels, by=caller.name)
+    made = await service.fleet.workers.invite(body.token, body.pool, body.labels, by=caller.name, role=body.role)
     return to_json_response(made.as_json(), 201)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -12,6 +12,9 @@ import typer
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.access import Token
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -141,7 +144,7 @@ def revoke(
     return 0
 
 
-def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, revoked: Token) -> None:
     if out.as_json:
         out.write_json({"ok": True, **revoked})
     else:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from agenttalk.doors.cli.changes.prepared_change import ChangeOptions, PreparedChange, Take
     from agenttalk.doors.cli.core.live_block import LiveBlock
+    from agenttalk.engine.core.task_status import TaskUsage
+    from agenttalk.engine.views.models.attempts import AttemptUsage
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk", "until")
 REDRAWN: Final = 0.5
@@ -59,9 +61,10 @@ class RaceRunner:
         return "" if self.answer is None else str(self.answer.get("result", "failed"))
 
     @property
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> AttemptUsage:
         """What it used."""
-        return dict((self.answer or {}).get("usage") or {})
+        used: AttemptUsage | None = (self.answer or {}).get("usage")
+        return used or {}
 
     def read_end(self) -> None:
         """Read how it ended."""
@@ -237,7 +240,7 @@ class AgentRace:
         self._out.say(f"{mark} [bold]{sanitize(runner.name)}[/] {parts}", err=True)
 
 
-def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
+def _read_usage(answer: Mapping[str, Any]) -> TaskUsage | None:
     """Read what a run that was stopped had used. It is written down when its turn is ended, after its last word."""
     plan = str(answer.get("plan_id"))
     try:
@@ -247,21 +250,23 @@ def _read_usage(answer: dict[str, Any]) -> dict[str, Any] | None:
             lambda local: local.plans.explain_task(plan, TASK),
         )
     except (AgentTalkError, KeyError):
-        return answer.get("usage")
-    return dict(explained).get("usage")
+        used: TaskUsage | None = answer.get("usage")
+        return used
+    return explained["usage"]
 
 
 def read_names(text: str) -> tuple[str, ...]:
     """Read the agents of a race. Raises UsageError when one is not known, or there are not two."""
     from agenttalk.rules.agents import agent_commands
+    from agenttalk.rules.text.cli_words import ERRORS
 
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     unknown = [name for name in names if name not in agent_commands.FLAGS]
     if unknown:
-        hint = f"there are: {', '.join(agent_commands.FLAGS)}"
-        raise UsageError(Code.NAME_UNKNOWN, f"--race: there is no coding agent {unknown[0][:40]!r}", hint=hint)
+        hint = ERRORS["options"](names=", ".join(agent_commands.FLAGS))
+        raise UsageError(Code.NAME_UNKNOWN, ERRORS["race_agent"](name=unknown[0][:40]), hint=hint)
     if len(names) < 2:
-        raise UsageError(Code.OPTION_INVALID, "--race needs two agents", hint="write e.g. --race claude,codex")
+        raise UsageError(Code.OPTION_INVALID, ERRORS["two_agents"](), hint=ERRORS["two_agents_hint"]())
     return names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
 from agenttalk.contracts.errors import AgentTalkError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import BranchWork
     from agenttalk.doors.cli.changes.prepared_change import PreparedChange
     from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
+    from agenttalk.engine.people.dispute_rows import OpenDisputeView
+    from agenttalk.engine.views.models.attempts import CheckView
 
 ChangeResult = Literal["proven", "not proven", "green", "unable", "waiting", "interrupted"]
 CODES: Final[dict[ChangeResult, int]] = {
@@ -43,14 +46,14 @@ _OPTIONS: Final = {
 class ChangeOutcome:
     """The end of a run."""
 
-    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: dict[str, Any], seconds: float) -> None:
+    def __init__(self, out: CommandOutput, prepared: PreparedChange, standing: WatchedPlan, seconds: float) -> None:
         """`seconds` is how long the whole run took, with its checks."""
         self._out = out
         self._seconds = seconds
         self._prepared = prepared
         self._standing = standing
-        self._task: dict[str, Any] = standing["tasks"][0]
-        self._disputes: list[dict[str, Any]] = []
+        self._task = standing["tasks"][0]
+        self._disputes: list[OpenDisputeView] = []
         self._merge: LandingResult | LandingRefusal | None = None
         self.result = self._find_result()
         self._work = self._read_work()
@@ -78,7 +81,7 @@ class ChangeOutcome:
         self._disputes = self._read_disputes()
         return "waiting" if self._disputes else "not proven"
 
-    def _read_disputes(self) -> list[dict[str, Any]]:
+    def _read_disputes(self) -> list[OpenDisputeView]:
         """Read the open disputes of the check by the agent."""
         plan, task, root = self._prepared.plan_id, self._task["task_id"], self._prepared.root
         if not self._standing["questions"]:
@@ -117,7 +120,7 @@ class ChangeOutcome:
         except AgentTalkError as error:
             self._fault = error
 
-    def _as_json(self) -> dict[str, Any]:
+    def _as_json(self) -> dict[str, object]:
         prepared, work = self._prepared, self._work
         return {
             "ok": self.result == "proven",
@@ -137,12 +140,12 @@ class ChangeOutcome:
             **self._pull_request_json(),
         }
 
-    def _pull_request_json(self) -> dict[str, Any]:
+    def _pull_request_json(self) -> dict[str, object]:
         if self._fault is not None:
             return {"pull_request": {"ok": False, "why": self._fault.message}}
         return {"pull_request": {"ok": True, "url": self._address}} if self._address else {}
 
-    def _merge_json(self) -> dict[str, Any]:
+    def _merge_json(self) -> dict[str, object]:
         match self._merge:
             case LandingResult():
                 return {"merge": {"ok": True, "commit": self._merge.commit, "how": self._merge.how}}
@@ -152,11 +155,10 @@ class ChangeOutcome:
 
     def _reason(self) -> str | None:
         disputes = [cli_words.CHANGE["disputes"](why=dispute["reason"]) for dispute in self._disputes]
-        reason: str | None = self._task["reason"]
-        return join(disputes) if disputes else reason
+        return join(disputes) if disputes else self._task["reason"]
 
     @property
-    def _checks(self) -> list[dict[str, Any]]:
+    def _checks(self) -> list[CheckView]:
         """What the engine checked at the end of the last turn; empty if that was not read."""
         explained = self._standing.get("explained", {}).get(self._task["task_id"])
         attempts = explained["attempts"] if explained is not None else []
@@ -215,7 +217,8 @@ class ChangeOutcome:
     def _say(self) -> None:
         out, say, prepared = self._out, self._out.say, self._prepared
         check = f"[bold]{sanitize(prepared.check.text)}[/]"
-        took = describe_usage(out, {**(self._standing.get("usage") or {}), "duration_s": self._seconds})
+        usage = self._standing["usage"]
+        took = describe_usage(out, {**usage, "duration_s": self._seconds} if usage else {"duration_s": self._seconds})
         rounds = out.text("remark.round_of", number=self._task["rounds"] + 1, most=prepared.options.limits.rounds)
         summary = join_clauses(out, rounds, took)
         reason = summarize_lines(shorten_refusal(out, self._reason() or cli_words.CHANGE["question"]()), 600)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.user_folder import UserRepository
     from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.changes.pull_request_target import PullRequestTarget
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.rules.agents.agent_commands import AgentCommand
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -64,8 +65,8 @@ class ChangeRun:
         check = _require_text(check)
         if self._options.race:
             if not agent.is_known or not agent.prompt:
-                hint = "name one of them with its prompt, such as: -- claude -p 'Fix it'"
-                raise UsageError(Code.OPTION_INVALID, "--race needs the prompt for its agents", hint=hint)
+                errors = cli_words.ERRORS
+                raise UsageError(Code.OPTION_INVALID, errors["race_prompt"](), hint=errors["race_prompt_hint"]())
             return self._race(repository, agent, ChangeCheck(check), Path.cwd())
         return self.change(repository, agent, ChangeCheck(check, check_selection.make_check(repository, check)))
 
@@ -81,7 +82,8 @@ class ChangeRun:
         if not self._options.race:
             return self.change(repository, _choose_agent(agent, goal.strip()), chosen)
         if chosen.candidate is None or agent is not None:
-            raise UsageError(Code.OPTION_INVALID, "--race names the agents, and needs a check", hint="leave out one")
+            errors = cli_words.ERRORS
+            raise UsageError(Code.OPTION_INVALID, errors["race_check"](), hint=errors["leave_out_one"]())
         first = _choose_agent(self._options.race[0], goal.strip())
         return self._race(repository, first, chosen, repository.top / chosen.candidate.cwd)
 
@@ -176,7 +178,7 @@ class ChangeRun:
                 return PreparedChange(repository, agent, chosen, options, links, root, compiled)
         raise UsageError(Code.NAME_TAKEN, f"this was tried {_TRIES - 1} times", hint=f"remove {home}")
 
-    def _run(self, prepared: PreparedChange) -> dict[str, Any]:
+    def _run(self, prepared: PreparedChange) -> WatchedPlan:
         from agenttalk.doors.cli.plans import run as runs
         from agenttalk.doors.cli.plans import warnings
 
@@ -217,7 +219,7 @@ class ChangeRun:
     def _line(self, name: str, text: str) -> None:
         self._out.say(f"[dim]{pad(self._out.text(f'change_run.{name}'), 10)}[/] {text}", err=True)
 
-    def _conclude(self, prepared: PreparedChange, standing: dict[str, Any]) -> int:
+    def _conclude(self, prepared: PreparedChange, standing: WatchedPlan) -> int:
         """Tell how the run ended, and return the exit code."""
         report = ChangeOutcome(self._out, prepared, standing, time.monotonic() - self._began)
         if report.result in {"proven", "not proven", "green", "unable"}:
@@ -238,8 +240,8 @@ def _require_text(check: str) -> str:
     )
     if read.returncode:
         why = sanitize_line(read.stderr.decode(errors="replace"))[:160]
-        hint = "correct its quotes; in a shell, the whole check is one argument, such as 'pytest -q'"
-        raise UsageError(Code.OPTION_INVALID, f"the shell cannot read the check: {why}", hint=hint)
+        errors = cli_words.ERRORS
+        raise UsageError(Code.OPTION_INVALID, errors["shell_refuses"](why=why), hint=errors["shell_hint"]())
     return check
 
 
@@ -466,7 +468,8 @@ def _require_usable(options: ChangeOptions) -> None:
 
     for name, value in (("--usd", options.limits.cost_usd), ("--minutes", options.limits.minutes)):
         if value is not None and not 0 < value < math.inf:
-            raise UsageError(Code.OPTION_INVALID, f"{name} {value:g} allows no work", hint=f"write e.g. {name} 5")
+            message = cli_words.ERRORS["no_work_allowed"](option=name, value=value)
+            raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["no_work_allowed_hint"](option=name))
     for name, globs in (("--protect", options.protect), ("--scope", options.scope)):
         for glob in globs:
             try:
@@ -474,8 +477,8 @@ def _require_usable(options: ChangeOptions) -> None:
             except AgentTalkError as error:
                 raise UsageError(error.code, f"{name}: {error.message}", hint=error.hint) from error
     if options.take != "first" and not options.race:
-        hint = "name the agents, such as --race claude,codex"
-        raise UsageError(Code.OPTION_INVALID, f"--take {options.take} needs --race", hint=hint)
+        message = cli_words.ERRORS["take_race"](take=options.take)
+        raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["take_race_hint"]())
     _require_variables(options.env)
 
 
@@ -483,10 +486,11 @@ def _require_variables(names: Sequence[str]) -> None:
     """Raise UsageError for a variable that cannot be handed over."""
     for name in names:
         if "=" in name or name.upper().startswith("AGENTTALK"):
-            hint = "write --env NAME; the value is that of your own environment"
-            raise UsageError(Code.OPTION_INVALID, f"--env: {name[:60]!r} cannot be handed over", hint=hint)
+            message = cli_words.ERRORS["not_given"](name=name[:60])
+            raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["not_given_hint"]())
         if name not in os.environ:
-            raise UsageError(Code.OPTION_INVALID, f"--env: {name[:60]!r} is not set", hint=f"set it: export {name}=…")
+            message = cli_words.ERRORS["unset"](name=name[:60])
+            raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["unset_hint"](name=name))
 
 
 def _describe_base(out: CommandOutput, repository: UserRepository) -> str:

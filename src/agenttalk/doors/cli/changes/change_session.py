@@ -79,22 +79,20 @@ class ChangeSession:
         from agenttalk.rules.changes.change_report import ChangeReport
         from agenttalk.rules.changes.suspicions import may_hold_answers
         from agenttalk.rules.checks.protection import FileTree
+        from agenttalk.rules.text import cli_words
         from agenttalk.wiring.provers import make_change_prover
 
         files = self._trees.read_change(self.ends.base, self.ends.head)
         if not files:
-            message = f"there is nothing to prove: the work is the same as its base {self._base_shown()}"
-            raise NothingToProveError(
-                Code.OPTION_INVALID, message, hint="name the commit that it started from: --base REF"
-            )
+            errors = cli_words.ERRORS
+            message = errors["nothing_to_prove"](base=self._base_shown())
+            raise NothingToProveError(Code.OPTION_INVALID, message, hint=errors["nothing_to_prove_hint"]())
         tree = FileTree.from_paths(self._trees.list_paths(self.ends.base))
         candidate, remarks = self._select_check(tree)
         more = {"env": dict(self._request.env) or None, "timeout": self._request.seconds}
         check = check_selection.lead_to_programs(self._repository, candidate, self._links).model_copy(update=more)
         tests = self._trees.read_tests(self.ends.base) if may_hold_answers(files) else ()
         change = ChangeUnderProof(files, check, tree, self._request.policy, tests)
-        from agenttalk.rules.text import cli_words
-
         announce(cli_words.PROVE["check"](command=check.run, why=candidate.why))
         prover = make_change_prover(self._trees, self._repository.top, self._request.prepare)
         remarks = [*remarks, *self._find_remarks()]
@@ -130,18 +128,19 @@ class ChangeSession:
     def _select_check(self, tree: FileTree) -> tuple[CheckCandidate, list[Message]]:
         """Select the check: the named one, or the first that the base has. Only where it has none, the work may say."""
         from agenttalk.rules.changes import check_discovery
-        from agenttalk.rules.text import change_words
+        from agenttalk.rules.text import change_words, cli_words
 
         if self._request.check is not None:
             if not self._request.check.strip():
-                raise UsageError(Code.OPTION_INVALID, "--check is empty", hint="write e.g. --check 'pytest -q'")
+                message = cli_words.ERRORS["empty_option"](option="--check")
+                raise UsageError(Code.OPTION_INVALID, message, hint=cli_words.ERRORS["write_check"]())
             return check_discovery.make_candidate(self._request.check, tree, cwd=self._repository.inside), []
         for commit, remarks in ((self.ends.base, []), (self.ends.head, [change_words.CHECK_OF_WORK()])):
             found = self._trees.find_checks(commit, self._repository.ignored)
             if found:
                 return found[0], remarks
-        message = "no check was found in this repository, neither at the base nor in the work"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint="name the command that checks it: --check 'pytest -q'")
+        errors = cli_words.ERRORS
+        raise UsageError(Code.NAME_UNKNOWN, errors["no_check_anywhere"](), hint=errors["no_check_anywhere_hint"]())
 
     def _find_remarks(self) -> list[Message]:
         from agenttalk.rules.core import scope

@@ -12,9 +12,10 @@ from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agenttalk.contracts.core.vocabulary import Locale
+    from agenttalk.doors.cli.changes.change_session import ChangeRequest
     from agenttalk.rules.changes.change_proof import ChangePolicy
     from agenttalk.rules.changes.change_report import ChangeReport
 
@@ -122,7 +123,7 @@ def prove(
     from dataclasses import replace
 
     from agenttalk.doors.cli.changes import prove_hooks, pull_request
-    from agenttalk.doors.cli.changes.change_session import ChangeRequest, prove_one
+    from agenttalk.doors.cli.changes.change_session import ChangeRequest
     from agenttalk.doors.cli.core import agent_permissions
 
     common = CommonOptions.merge(ctx, root, as_json)
@@ -155,12 +156,24 @@ def prove(
         return prove_hooks.answer_push(out, here, request, language)
     if pull is not None:
         request = pull_request.resolve(here, common.root, pull, source, request)
-    form = "json" if common.as_json else shape
-    others = [_read_form(text) for text in also or ()]
+    forms = [*(_read_form(text) for text in also or ()), ("json" if common.as_json else shape, output)]
+    return _prove_and_deliver(out, here, request, forms, language)
+
+
+def _prove_and_deliver(
+    out: CommandOutput,
+    here: Path,
+    request: ChangeRequest,
+    forms: Sequence[tuple[str, Path | None]],
+    language: Literal["en", "zh"],
+) -> int:
+    """Prove a change, and write the result in each form to its file; the last one to standard output without one."""
+    from agenttalk.doors.cli.changes.change_session import prove_one
+
+    form, output = forms[-1]
     report = prove_one(here, request, _make_announcer(out, quiet=form != "text" and output is None))
-    for other, path in others:
-        _deliver(render(report, other, language), path)
-    _deliver(render(report, form, language), output)
+    for each, path in forms:
+        _deliver(render(report, each, language), path)
     return 0 if report.proof.proven else 1
 
 

@@ -179,7 +179,10 @@ def do(
     from agenttalk.rules.changes.change_plan import ChangeLimits
 
     if ask_me and check is not None:
-        raise UsageError(Code.OPTION_INVALID, "--ask-me and --check exclude each other", hint="leave out one")
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        message = ERRORS["exclusive"](one="--ask-me", other="--check")
+        raise UsageError(Code.OPTION_INVALID, message, hint=ERRORS["leave_out_one"]())
     options = ChangeOptions(
         limits=ChangeLimits(rounds, usd, minutes),
         merge=merge,

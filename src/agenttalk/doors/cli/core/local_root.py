@@ -7,21 +7,42 @@ composition. A method imports what it calls, because loading is most of what a s
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
     from agenttalk.contracts.policy import AuditPolicy
-    from agenttalk.engine.core.access import PersonRole
+    from agenttalk.doors.api.answers import (
+        DeadLetterList,
+        FaultList,
+        PublishedAnswer,
+        QuestionList,
+        ScheduleList,
+        TokenList,
+    )
+    from agenttalk.engine.agents.prompt_record import PromptRecord
+    from agenttalk.engine.budgets.day_limit import DayReport
+    from agenttalk.engine.core.access import PersonRole, Token
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.service import Service
+    from agenttalk.engine.mail.letters import SentLetter
+    from agenttalk.engine.messages.dead_letters import DeadLetterContent
+    from agenttalk.engine.operation.service import CollectionReport, Service
+    from agenttalk.engine.people.questions import AnswerDecision, QuestionView
+    from agenttalk.engine.plans.releases import ReleaseView
+    from agenttalk.engine.proof.honesty import HonestyReport
+    from agenttalk.engine.proof.policy_replay import ReplayPage
+    from agenttalk.engine.runs.plan_actions import ActionResult
+    from agenttalk.engine.views.models.mail import LetterPage, LetterView
+    from agenttalk.engine.views.models.plans import RepositorySummary
+    from agenttalk.engine.views.models.root import RootStatus
+    from agenttalk.engine.views.models.tasks import TaskExplanation
+    from agenttalk.engine.views.models.toolchain import OutgoingPage, ToolchainAudit, ToolchainTaskPage, WarningPage
     from agenttalk.rules.people.attestation import AnswerProof
 
 
@@ -56,12 +77,12 @@ class LocalRoot:
 
         return wiring.make_local_service(self.folder, self.deps, self.settings)
 
-    async def read_status(self) -> dict[str, Any]:
+    async def read_status(self) -> RootStatus:
         """Return the status of everything."""
         from agenttalk.engine.views.root_status import read_root_status
 
         limit, stale = self.settings.limits.cost_usd_per_day, await self.find_stale_tasks()
-        return dict(await read_root_status(self.deps, limit, stale))
+        return await read_root_status(self.deps, limit, stale)
 
     async def find_stale_tasks(self, plan_id: str = "") -> dict[str, frozenset[str]]:
         """Return tasks of ended plans that are stale because a branch has moved, which is not stored yet."""
@@ -100,32 +121,37 @@ class LocalPlans:
     def __init__(self, root: LocalRoot) -> None:
         self._root = root
 
-    async def explain_task(self, plan_id: str, task_id: str) -> dict[str, Any]:
+    async def explain_task(self, plan_id: str, task_id: str) -> TaskExplanation:
         """Explain why a task is in its state."""
         from agenttalk.engine.views import explain
 
         stale = (await self._root.find_stale_tasks(plan_id)).get(plan_id, ())
-        return dict(await explain.explain_task(self._root.deps, plan_id, task_id, stale))
+        return await explain.explain_task(self._root.deps, plan_id, task_id, stale)
 
-    async def read_prompt(self, plan_id: str, task_id: str) -> dict[str, Any]:
+    async def read_prompt(self, plan_id: str, task_id: str) -> PromptRecord:
         """Return the last prompt of a task."""
         from agenttalk.engine.agents import prompt_record
 
-        return (await prompt_record.read_prompt(self._root.deps, plan_id, task_id)).as_json()
+        return await prompt_record.read_prompt(self._root.deps, plan_id, task_id)
 
-    async def describe_repository(self, plan_id: str) -> dict[str, Any]:
+    async def describe_repository(self, plan_id: str) -> RepositorySummary:
         """Describe the repository that a plan works on."""
         from agenttalk.engine.views import plans
 
-        return dict(await plans.describe_repository(self._root.deps, plan_id))
+        return await plans.describe_repository(self._root.deps, plan_id)
 
-    async def read_release(self, plan_id: str) -> dict[str, Any]:
+    async def read_release(self, plan_id: str) -> ReleaseView:
         """Return the last decision about the release of a plan."""
         from agenttalk.engine.plans import releases
 
-        return dict((await releases.require_release(self._root.deps, plan_id)).as_json())
+        return (await releases.require_release(self._root.deps, plan_id)).as_json()
 
-    async def carry_out(self, plan_id: str, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    async def decide_release(self, plan_id: str, *, by: str) -> ReleaseView:
+        """Decide the release of a plan anew, and return the decision."""
+        await self.carry_out(plan_id, "release", {"by": by})
+        return await self.read_release(plan_id)
+
+    async def carry_out(self, plan_id: str, action: str, parameters: Mapping[str, Any]) -> ActionResult:
         """Pause, resume, cancel or release a plan; retry, abort, override or rework one of its tasks."""
         from agenttalk.engine.runs.plan_actions import PlanAction
 
@@ -139,27 +165,26 @@ class LocalPlans:
             checkpoint=parameters.get("checkpoint"),
             answer=parameters.get("answer", ""),
         )
-        return dict(await self._root.service.plans.carry_out(plan_id, wanted))
+        return await self._root.service.plans.carry_out(plan_id, wanted)
 
-    async def record_merge(self, plan_id: str, merge: Mapping[str, Any]) -> dict[str, Any]:
+    async def record_merge(self, plan_id: str, merge: Mapping[str, Any]) -> None:
         """Record that a person merged the work of a plan."""
         await self._root.service.plans.record_merge(plan_id, **merge)
-        return {}
 
-    async def read_honesty(self) -> dict[str, Any]:
+    async def read_honesty(self) -> HonestyReport:
         """Return how many claims of agents, models and validators held."""
         from agenttalk.engine.proof import honesty
 
-        return dict(await honesty.build_report(self._root.deps))
+        return await honesty.build_report(self._root.deps)
 
-    async def replay_policy(self, policy: AuditPolicy, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def replay_policy(self, policy: AuditPolicy, request: Mapping[str, Any]) -> ReplayPage:
         """Return a page of what a policy would have refused."""
         from agenttalk.engine.proof import policy_replay
 
         since = policy_replay.parse_since(request.get("since"))
         board, before = request.get("board", ""), request.get("before", 0)
         query = policy_replay.ReplayQuery(policy, since, request["plan"], board, before)
-        return dict(await policy_replay.replay_page(self._root.deps, query))
+        return await policy_replay.replay_page(self._root.deps, query)
 
 
 class LocalForges:
@@ -170,36 +195,47 @@ class LocalForges:
 
     async def list_tasks(
         self, *, assignee: str, status: str, action_type: str, after: int, limit: int
-    ) -> dict[str, Any]:
+    ) -> ToolchainTaskPage:
         """Return a page of the tasks that forge events created."""
         from agenttalk.engine.views import toolchain
 
         query = toolchain.ToolchainQuery(assignee, status, action_type, after, limit)
-        return dict(await toolchain.list_toolchain_tasks(self._root.deps, query))
+        return await toolchain.list_toolchain_tasks(self._root.deps, query)
 
-    async def audit_task(self, task_id: str) -> dict[str, Any]:
+    async def audit_task(self, task_id: str) -> ToolchainAudit:
         """Return a task of a forge: what was reported, and what the forge showed."""
         from agenttalk.engine.views import forge_audit
 
-        return dict(await forge_audit.audit_task(self._root.deps, task_id))
+        return await forge_audit.audit_task(self._root.deps, task_id)
 
-    async def list_warnings(self) -> dict[str, Any]:
+    async def list_warnings(self) -> WarningPage:
         """List events for accounts that no agent has."""
         from agenttalk.engine.views import toolchain
 
-        return dict(await toolchain.list_warnings(self._root.deps))
+        return await toolchain.list_warnings(self._root.deps)
 
-    async def list_outgoing(self, after: int) -> dict[str, Any]:
+    async def list_outgoing(self, after: int) -> OutgoingPage:
         """Return a page of what the engine writes at forges."""
         from agenttalk.engine.views import toolchain
 
-        return dict(await toolchain.list_outgoing(self._root.deps, after))
+        return await toolchain.list_outgoing(self._root.deps, after)
 
     async def reconcile(self, *, dry_run: bool) -> dict[str, Any]:
         """Read the forges now, and bring tasks in line with what they show."""
         from agenttalk import wiring
 
-        return await wiring.reconcile_forges(self._root.folder, self._root.deps, self._root.settings, dry_run=dry_run)
+        found = await wiring.reconcile_forges(self._root.folder, self._root.deps, self._root.settings, dry_run=dry_run)
+        return dict(found.as_json())
+
+
+class AnswerRequest(TypedDict):
+    """A person's answer to a question, without its files."""
+
+    decision: AnswerDecision
+    answers: list[str]
+    notes: str | None
+    seen_sha256: str
+    by: str
 
 
 class LocalMessages:
@@ -208,29 +244,28 @@ class LocalMessages:
     def __init__(self, root: LocalRoot) -> None:
         self._root = root
 
-    async def list_questions(self) -> dict[str, Any]:
+    async def list_questions(self) -> QuestionList:
         """List the open questions."""
         from agenttalk.engine.people import questions
 
-        return {"requests": [question.as_json() for question in await questions.list_open(self._root.deps)]}
+        found = [question.as_json() for question in await questions.list_open(self._root.deps)]
+        return {"requests": found, "next": None}
 
-    async def read_question(self, request_id: str) -> dict[str, Any]:
+    async def read_question(self, request_id: str) -> QuestionView:
         """Return a question with its hash."""
         from agenttalk.engine.people import questions
 
         _, question = await questions.find_question(self._root.deps, request_id)
-        return dict(question.as_json())
+        return question.as_json()
 
-    async def answer(self, request_id: str, files: Mapping[str, bytes], reply: Mapping[str, Any]) -> dict[str, Any]:
+    async def answer(self, request_id: str, files: Mapping[str, bytes], reply: AnswerRequest) -> dict[str, Any]:
         """Answer a question as the operator."""
         from agenttalk.engine.people import questions
 
         proof = await self._root.prove_operator()
         return await questions.answer(self._root.deps, request_id, files=files, proof=proof, **reply)
 
-    async def list_letters(
-        self, filters: Mapping[str, str], *, unread: bool, before: int, limit: int
-    ) -> dict[str, Any]:
+    async def list_letters(self, filters: Mapping[str, str], *, unread: bool, before: int, limit: int) -> LetterPage:
         """Return a page of letters. Unread ones are those of the operator, unless a filter names a reader."""
         from agenttalk.engine.views import mail
         from agenttalk.rules.mail.letters import OPERATOR
@@ -238,18 +273,18 @@ class LocalMessages:
         names = {"sender" if name == "from" else name: value for name, value in filters.items()}
         names["to"] = names["to"] or (OPERATOR if unread else "")
         query = mail.MailQuery(**names, unread=unread, before=before, limit=limit)
-        return dict(await mail.list_letters(self._root.deps, query))
+        return await mail.list_letters(self._root.deps, query)
 
-    async def read_letter(self, mail_id: str) -> dict[str, Any]:
+    async def read_letter(self, mail_id: str) -> LetterView:
         """Return a letter, and record that the operator read it."""
         from agenttalk.engine.mail.board import MailBoard
         from agenttalk.engine.views import mail
         from agenttalk.rules.mail.letters import OPERATOR
 
         await MailBoard(self._root.deps).mark_read(mail_id, OPERATOR)
-        return dict(await mail.read_letter(self._root.deps, mail_id))
+        return await mail.read_letter(self._root.deps, mail_id)
 
-    async def send_letter(self, letter: Mapping[str, Any], *, answers: str | None = None) -> dict[str, Any]:
+    async def send_letter(self, letter: Mapping[str, Any], *, answers: str | None = None) -> SentLetter:
         """Send a letter of the operator, which may answer another, and lay it out for its addressees."""
         from agenttalk.engine.core.access import Caller
         from agenttalk.engine.mail.board import MailBoard
@@ -262,30 +297,26 @@ class LocalMessages:
         else:
             sent = await post.reply(answers, draft, caller, via="cli")
         await post.pass_()
-        return dict(sent)
+        return sent
 
-    async def list_dead_letters(self) -> dict[str, Any]:
+    async def list_dead_letters(self) -> DeadLetterList:
         """List the dead letters, the newest first."""
         from agenttalk.engine.messages import dead_letters
 
-        letters = reversed(await dead_letters.list_dead_letters(self._root.deps))
-        return {"deadletters": [letter.as_json() for letter in letters]}
+        letters = await dead_letters.list_dead_letters(self._root.deps)
+        return {"deadletters": letters[::-1], "next": None}
 
-    async def read_dead_letter(self, deadletter_id: str) -> dict[str, Any]:
+    async def read_dead_letter(self, deadletter_id: str) -> DeadLetterContent:
         """Return a dead letter with its original in base64."""
-        from agenttalk.engine.messages import dead_letters
+        return await self._root.service.messages.read_dead_letter(deadletter_id)
 
-        letter, original = await dead_letters.read_dead_letter(self._root.deps, deadletter_id)
-        return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
-
-    async def log_command(self, what: str, subject: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
+    async def log_command(self, what: str, subject: str, outcome: Mapping[str, Any]) -> None:
         """Record how a command was generated or validated."""
         from agenttalk.engine.messages import sent_commands
 
         await sent_commands.log_command(
             self._root.deps, "generated" if what == "generated" else "validated", subject, dict(outcome)
         )
-        return {}
 
 
 class LocalOperation:
@@ -294,57 +325,57 @@ class LocalOperation:
     def __init__(self, root: LocalRoot) -> None:
         self._root = root
 
-    async def admit_agent(self, token: str, agent_id: str) -> dict[str, Any]:
+    async def admit_agent(self, token: str, agent_id: str) -> Token:
         """Register the token of a remote agent."""
         from agenttalk.engine.core import access
 
-        return (await access.admit_agent(self._root.deps, token, agent_id)).as_json()
+        return await access.admit_agent(self._root.deps, token, agent_id)
 
-    async def admit_person(self, token: str, role: PersonRole, name: str) -> dict[str, Any]:
+    async def admit_person(self, token: str, role: PersonRole, name: str) -> Token:
         """Register the token of a person or a pipeline."""
         from agenttalk.engine.core import access
 
-        return (await access.admit_person(self._root.deps, token, role, name)).as_json()
+        return await access.admit_person(self._root.deps, token, role, name)
 
-    async def list_tokens(self) -> dict[str, Any]:
+    async def list_tokens(self) -> TokenList:
         """List the tokens, without their secrets."""
         from agenttalk.engine.core import access
 
-        return {"tokens": [token.as_json() for token in await access.list_tokens(self._root.deps)]}
+        return {"tokens": await access.list_tokens(self._root.deps)}
 
-    async def revoke_token(self, token_id: str) -> dict[str, Any]:
+    async def revoke_token(self, token_id: str) -> Token:
         """Revoke a token."""
         from agenttalk.engine.core import access
 
-        return (await access.revoke(self._root.deps, token_id)).as_json()
+        return await access.revoke(self._root.deps, token_id)
 
-    async def read_day(self) -> dict[str, Any]:
+    async def read_day(self) -> DayReport:
         """Return what was spent today, the limit, and the tasks that wait for another day."""
         from agenttalk.engine.budgets import day_limit
 
         day = await day_limit.describe_day(self._root.deps, self._root.settings.limits.cost_usd_per_day)
         return {**day, **await day_limit.describe_waiting(self._root.deps)}
 
-    async def limit_day(self, change: Mapping[str, Any], *, by: str) -> dict[str, Any]:
+    async def limit_day(self, change: Mapping[str, Any], *, by: str) -> DayReport:
         """Change the limit of the day, or take that of the settings again."""
         await self._root.service.day.set_limit(change.get("limit_usd"), by=by, reset="reset" in change)
         return await self.read_day()
 
-    async def list_schedules(self) -> dict[str, Any]:
+    async def list_schedules(self) -> ScheduleList:
         """List the schedules."""
         return {"schedules": await self._root.service.scheduling.describe_all()}
 
-    async def find_faults(self) -> dict[str, Any]:
+    async def find_faults(self) -> FaultList:
         """List messages and receipts that are not in order."""
         from agenttalk.engine.operation.fsck import check_root
 
-        return {"faults": [fault.as_json() for fault in await check_root(self._root.deps)]}
+        return {"faults": await check_root(self._root.deps)}
 
-    async def republish(self) -> dict[str, Any]:
+    async def republish(self) -> PublishedAnswer:
         """Write every published file again."""
         return {"written": await self._root.service.messages.republish()}
 
-    async def collect_garbage(self, *, dry_run: bool) -> dict[str, Any]:
+    async def collect_garbage(self, *, dry_run: bool) -> CollectionReport:
         """Remove what plans left behind."""
         from agenttalk.wiring.garbage_collection import GarbageCollector
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agenttalk.doors.cli.core.local_root import LocalRoot
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Mapping[str, object]")
 UseCase: TypeAlias = "Callable[[LocalRoot], Awaitable[T]]"
 """What a command does on a root that no engine serves."""
 EXIT_INTERRUPTED = 130
@@ -42,25 +43,27 @@ def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[C
 
 
 def ask_root_for_all(
-    root: Path, path: str, name: str, offline: UseCase[dict[str, Any]], *, locale: Locale = "en"
-) -> list[dict[str, Any]]:
+    root: Path, path: str, offline: UseCase[P], items_of: Callable[[P], list[T]], *, locale: Locale = "en"
+) -> list[T]:
     """Return a whole list, which an engine serves page by page, and `offline` returns at once."""
-    items: list[dict[str, Any]] = []
-    place: str | None = ""
-    while place is not None:
+    items: list[T] = []
+    place = ""
+    while True:
         page = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), offline, locale=locale)
-        items += page[name]
-        place = page.get("next")
-    return items
+        items += items_of(page)
+        if page.get("next") is None:
+            return items
+        place = str(page["next"])
 
 
 def ask_root(
     root: Path, path: str, offline: UseCase[T], body: Mapping[str, Any] | None = None, *, locale: Locale = "en"
-) -> T | Any:
+) -> T:
     """Have the engine of a root serve a request, or this process where no engine runs.
 
     With a `body` the request is a POST. An engine answers in the language `locale`, while what `offline` returns has
-    messages, which the caller translates. `offline` is the use case behind `path`. An engine that is starting or ending
+    messages, which the caller translates. `offline` is the use case behind `path`, so both give the same
+    record. An engine that is starting or ending
     is waited for. Beside an engine, nothing is loaded but its client.
     """
     deadline = time.monotonic() + PATIENCE
@@ -68,7 +71,8 @@ def ask_root(
         client = _connect_to_engine(root, locale)
         try:
             if client is not None:
-                return client.get(path) if body is None else client.post(path, body)
+                answer: T = client.get(path) if body is None else client.post(path, body)
+                return answer
             return _run_offline(root, offline)
         except MachineError as error:
             passing = error.code is Code.ENGINE_RUNNING if client is None else not client.reached

@@ -57,12 +57,15 @@ def resolve_plan_file(given: Path | None) -> Path:
     top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     found = next((path for folder in (here, top) if (path := folder / PLAN).is_file()), None)
     if found is None:
-        where = "here" if top == here else f"here, and none at the top of the repository, {top}"
-        raise UsageError(
-            Code.FILE_UNREADABLE,
-            f"no plan was named, and there is no {PLAN} {where}",
-            hint="name a plan file, or run 'agenttalk init', which writes one for this repository",
-        )
+        from agenttalk.rules.text import cli_words
+
+        errors = cli_words.ERRORS
+        message = errors["no_plan_here"](plan=PLAN) if top == here else errors["no_plan_in"](plan=PLAN, top=top)
+        raise UsageError(Code.FILE_UNREADABLE, message, hint=errors["no_plan_here_hint"]())
     if found.stat().st_uid != os.getuid():  # it says which programs run
-        raise UsageError(Code.FILE_UNSAFE, f"{found} belongs to another user", hint=f"name it: agenttalk run {found}")
+        from agenttalk.rules.text import cli_words
+
+        errors = cli_words.ERRORS
+        hint = errors["plan_of_other_hint"](path=found)
+        raise UsageError(Code.FILE_UNSAFE, errors["plan_of_other"](path=found), hint=hint)
     return found

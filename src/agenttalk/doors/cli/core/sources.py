@@ -18,14 +18,18 @@ def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:
     try:
         if source == "-":
             if sys.stdin is None:
-                raise UsageError(Code.FILE_UNREADABLE, "there is no standard input", hint="name a file instead of -")
+                from agenttalk.rules.text.cli_words import ERRORS
+
+                raise UsageError(Code.FILE_UNREADABLE, ERRORS["no_input"](), hint=ERRORS["no_input_hint"]())
             return sys.stdin.buffer.read(limit + 1)
         with Path(source).open("rb") as file:
             return file.read(limit + 1)
     except OSError as error:
-        inline = source.lstrip().startswith("{")
-        hint = "to pass JSON directly, pipe it in and write - for the file" if inline else "check the path"
-        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {source}: {error.strerror}", hint=hint) from error
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        hint = ERRORS["piped_hint"]() if source.lstrip().startswith("{") else ERRORS["unreadable_hint"]()
+        message = ERRORS["unreadable"](path=source, why=error.strerror)
+        raise UsageError(Code.FILE_UNREADABLE, message, hint=hint) from error
 
 
 def read_json(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:

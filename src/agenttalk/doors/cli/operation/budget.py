@@ -13,7 +13,10 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from agenttalk.engine.budgets.day_limit import DayReport, DayView
 
 
 app = typer.Typer(no_args_is_help=True, help="Show and change the spending limit of a day.", add_completion=False)
@@ -50,7 +53,7 @@ def reset(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     return _ask_day(ctx, root, as_json, {"reset": True})
 
 
-def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
+def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: Mapping[str, object] | None) -> int:  # noqa: FBT001 - as given
 
     out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
@@ -68,8 +71,9 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
     return 0
 
 
-def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
+def tell_day(out: CommandOutput, found: DayReport | DayView) -> None:
     """Print what was spent today, and what waits for another day."""
+    held: Mapping[str, Any] = found
     if found["limit_usd"] is None:
         out.say(out.text("day.no_limit"))
         return
@@ -79,8 +83,8 @@ def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
     out.say(out.text("day.spent", spent=spent, limit=limit, origin=f"[dim]{origin}[/]"))
     if found["paused"]:
         out.say(f"[yellow]‖[/] {out.text('day.paused')}")
-    if found.get("waiting"):
-        out.say(f"  {out.text('day.waiting', count=found['waiting'])}")
-    if found.get("stopped"):
-        names = ", ".join(sanitize(name) for name in found["stopped"])
+    if waiting := held.get("waiting"):
+        out.say(f"  {out.text('day.waiting', count=waiting)}")
+    if stopped := held.get("stopped"):
+        names = ", ".join(sanitize(name) for name in stopped)
         out.say(f"  {out.text('day.stopped', names=names)}")

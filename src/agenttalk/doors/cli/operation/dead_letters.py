@@ -5,12 +5,15 @@ from __future__ import annotations
 import getpass
 import sys
 from base64 import b64decode
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
+
+if TYPE_CHECKING:
+    from agenttalk.engine.messages.dead_letters import DeadLetter
 
 app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
 IdArgument = Annotated[
@@ -30,10 +33,13 @@ def list_(
 ) -> int:
     """List dead letters, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root_for_all(
-        folder, "/api/deadletters", "deadletters", lambda local: local.messages.list_dead_letters()
-    )[::-1]
-    found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
+    found: list[DeadLetter] = root_access.ask_root_for_all(
+        folder,
+        "/api/deadletters",
+        lambda local: local.messages.list_dead_letters(),
+        lambda page: page["deadletters"],
+    )
+    found = [each for each in reversed(found) if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
         out.write_json({"ok": True, "deadletters": found})
         return 0

@@ -63,7 +63,11 @@ def init(
     out = CommandOutput.from_options(given)
     place = folder if folder is not None else _find_top(Path.cwd())
     if not place.is_dir():
-        raise UsageError(Code.FILE_UNREADABLE, f"{place} is not a folder", hint="check --dir")
+        from agenttalk.rules.text import cli_words
+
+        raise UsageError(
+            Code.FILE_UNREADABLE, cli_words.ERRORS["not_folder"](path=place), hint=cli_words.ERRORS["not_folder_hint"]()
+        )
     named = given.root if given.root is not None else Path(INIT)
     where = (place / named).absolute()
     _require_folder(where, named=given.root is not None)
@@ -75,7 +79,7 @@ def init(
     asks = _asks(out, yes=yes) and any(each.record for each in planned)
     if asks or (dry_run and not out.as_json):
         _list_planned(out, planned, wish, where)
-    if dry_run or (asks and not typer.confirm("Write this?", default=True)):
+    if dry_run or (asks and not typer.confirm(out.text("setup.write"), default=True)):
         return _tell_nothing(out, planned, where)
     made = _set_up(wish, where)
     if out.as_json:
@@ -87,11 +91,14 @@ def init(
 
 def _require_folder(where: Path, *, named: bool) -> None:
     """Raise MachineError when a file or a link lies where the root belongs."""
+    from agenttalk.rules.text import cli_words
+
     if where.is_symlink() and not named:
-        hint = "name it, if it is right: --root FOLDER"
-        raise MachineError(Code.FILE_UNSAFE, f"{where} is a symbolic link that leads elsewhere", hint=hint)
+        raise MachineError(
+            Code.FILE_UNSAFE, cli_words.ERRORS["linked_root"](path=where), hint=cli_words.ERRORS["linked_root_hint"]()
+        )
     if where.exists() and not where.is_dir():
-        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {where}: a file of that name is in the way")
+        raise MachineError(Code.FILE_UNWRITABLE, cli_words.ERRORS["root_in_way"](path=where))
 
 
 def _find_top(here: Path) -> Path:
@@ -101,12 +108,13 @@ def _find_top(here: Path) -> Path:
 
 def _check_names(names: list[str] | None) -> tuple[str, ...]:
     from agenttalk.contracts.core.problems import find_nearest
+    from agenttalk.rules.text import cli_words
 
     for name in names or ():
         if name not in TOOLS:
             near = find_nearest(name, TOOLS)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TOOLS)}"
-            raise UsageError(Code.NAME_UNKNOWN, f"unknown coding agent {name!r}", hint=hint)
+            hint = cli_words.ERRORS["near"](name=near) if near else cli_words.ERRORS["options"](names=_ALL)
+            raise UsageError(Code.NAME_UNKNOWN, cli_words.ERRORS["agent_unknown_here"](name=name), hint=hint)
     return tuple(names or ())
 
 
@@ -121,9 +129,14 @@ def _make_wish(
     """Find out for which coding agents to set up, and which one the plan starts."""
     from agenttalk.doors.cli.operation.init_additions import SetupRequest
     from agenttalk.rules.agents.cli_table import TABLE
+    from agenttalk.rules.text import cli_words
 
     if both := set(more) & set(without):
-        raise UsageError(Code.OPTION_INVALID, f"--for and --without both name {min(both)}", hint="name it once")
+        raise UsageError(
+            Code.OPTION_INVALID,
+            cli_words.ERRORS["named_twice"](name=min(both)),
+            hint=cli_words.ERRORS["named_twice_hint"](),
+        )
     installed = [name for name, entry in TABLE.items() if entry.program and shutil.which(entry.program)]
     tools = tuple(name for name in TOOLS if name in more or (name in installed and name not in without))
     ordered = [*(name for name in (*TOOLS, *TABLE) if name in installed and name not in without), *tools, *TOOLS]
@@ -157,10 +170,11 @@ def _asks(out: CommandOutput, *, yes: bool) -> bool:
     return not yes and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _describe_tools(wish: SetupRequest) -> str:
-    found = f"Coding agents: [bold]{', '.join(wish.tools)}[/]." if wish.tools else "No coding agent was found here."
+def _describe_tools(out: CommandOutput, wish: SetupRequest) -> str:
+    names = f"[bold]{', '.join(wish.tools)}[/]"
+    found = out.text("setup.tools", names=names) if wish.tools else out.text("setup.no_tools")
     others = [name for name in TOOLS if name not in wish.tools]
-    return f"{found} [dim]--for adds others: {', '.join(others)}[/]" if others else found
+    return f"{found} [dim]{out.text('setup.other_tools', names=', '.join(others))}[/]" if others else found
 
 
 def _set_up(wish: SetupRequest, where: Path) -> list[dict[str, str]]:
@@ -201,14 +215,20 @@ def _is_unused(where: Path) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {where}: {error.strerror}") from error
+        raise _creation_error(where, error) from error
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise MachineError(Code.FILE_UNWRITABLE, f"cannot create {folder}: {error.strerror}") from error
+        raise _creation_error(folder, error) from error
+
+
+def _creation_error(folder: Path, error: OSError) -> MachineError:
+    from agenttalk.rules.text import cli_words
+
+    return MachineError(Code.FILE_UNWRITABLE, cli_words.ERRORS["cannot_create"](path=folder, why=error.strerror))
 
 
 def _make_token(wish: SetupRequest, where: Path, agent: str) -> dict[str, str]:
@@ -216,17 +236,18 @@ def _make_token(wish: SetupRequest, where: Path, agent: str) -> dict[str, str]:
     from agenttalk.adapters.store import operator_folder
     from agenttalk.doors.cli.operation import init_record
     from agenttalk.rules.core.tokens import token_id
+    from agenttalk.rules.text import cli_words
 
     kept = operator_folder.agent_token_of(where, agent)
     if kept is not None and _admit(where, agent, kept):  # the root may have been created again since
-        return {"file": f"token of {agent}", "what": "there"}
+        return {"file": cli_words.TOKEN_OF(agent=agent), "what": "there"}
     token = f"rem_{secrets.token_urlsafe(32)}"
     record = init_record.read_record(wish.folder, where)
     if record is not None:
         init_record.write_record(wish.folder, where, record.with_token(agent, token_id(token)))
     operator_folder.keep_agent_token(where, agent, token)
     _admit(where, agent, token)
-    return {"file": f"token of {agent}", "what": "made"}
+    return {"file": cli_words.TOKEN_OF(agent=agent), "what": "made"}
 
 
 def _admit(where: Path, agent: str, token: str) -> bool:
@@ -281,28 +302,30 @@ _MARKS: Final = {
     "gone": "[dim]·[/]",
     "changed": "[yellow]![/]",
 }
-_WORDS: Final = {"made": "made", "added": "extended", "there": "already there", "left": "not changed"}
+_WORDS: Final = {"made": "setup.made", "added": "setup.added", "there": "setup.there", "left": "setup.left"}
 _WISH_MARKS: Final = {"made": "+", "added": "~", "there": "[dim]·[/]", "left": "[yellow]![/]"}
-_WISHES: Final = {"made": "new", "added": "to extend", "there": "already there", "left": "not to change"}
+_WISHES: Final = {"made": "setup.to_make", "added": "setup.to_add", "there": "setup.there", "left": "setup.to_leave"}
 _REMOVED: Final = {
-    "removed": "removed",
-    "taken out": "the addition is out, the rest stays",
-    "gone": "gone already",
-    "changed": "left",
-    "left": "not removed",
+    "removed": "setup.removed",
+    "taken out": "setup.taken_out",
+    "gone": "setup.gone",
+    "changed": "setup.kept",
+    "left": "setup.not_removed",
 }
 
 
 def _list_planned(out: CommandOutput, planned: list[AdditionResult], wish: SetupRequest, where: Path) -> None:
     """List what would be written, the tokens included."""
     from agenttalk.adapters.store import operator_folder
+    from agenttalk.rules.text import cli_words
 
-    out.say(_describe_tools(wish))
+    out.say(_describe_tools(out, wish))
     for each in (*_describe(planned, where, "root"), *_describe(planned, where, "repository")):
         _tell_file(out, each, _WISHES, _WISH_MARKS)
     for agent in wish.tools:
         if operator_folder.agent_token_of(where, agent) is None:
-            out.say(f"+ token of {agent}  [dim]new  lets it take its work; lies in your configuration folder[/]")
+            told = {"file": cli_words.TOKEN_OF(agent=agent), "what": "made", "about": out.text("setup.new_token")}
+            _tell_file(out, told, _WISHES, _WISH_MARKS)
 
 
 def _tell_nothing(out: CommandOutput, planned: list[AdditionResult], where: Path) -> int:
@@ -311,7 +334,7 @@ def _tell_nothing(out: CommandOutput, planned: list[AdditionResult], where: Path
         told = [*_describe(planned, where, "root"), *_describe(planned, where, "repository")]
         out.write_json({"ok": True, "root": str(where), "written": False, "files": told})
     else:
-        out.say("nothing was written")
+        out.say(out.text("setup.nothing_written"))
     return 0
 
 
@@ -319,9 +342,9 @@ def _tell_file(
     out: CommandOutput, told: dict[str, str], words: dict[str, str], marks: dict[str, str] | None = None
 ) -> None:
     mark = (marks or _MARKS)[told["what"]]
-    about = f"  [dim]{sanitize(told['about'])}[/]" if told.get("about") else ""
-    why = f": {sanitize(told['why'])}" if told.get("why") else about
-    out.say(f"{mark} {sanitize(told['file'])}  [dim]{words[told['what']]}[/]{why}")
+    about = f"  [dim]{sanitize(out.translate(told['about']))}[/]" if told.get("about") else ""
+    why = f": {sanitize(out.translate(told['why']))}" if told.get("why") else about
+    out.say(f"{mark} {sanitize(out.translate(told['file']))}  [dim]{out.text(words[told['what']])}[/]{why}")
 
 
 def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, where: Path, *, listed: bool) -> None:
@@ -331,16 +354,17 @@ def _tell(out: CommandOutput, done: list[dict[str, str]], wish: SetupRequest, wh
             continue
         _tell_file(out, each, _WORDS)
         if each.get("snippet"):
-            out.say("  [dim]add this by hand:[/]")
+            out.say(f"  [dim]{out.text('setup.by_hand')}[/]")
             for line in each["snippet"].strip().splitlines():
                 out.say(f"  {sanitize(line)}")
     if listed:
-        out.say(f"[green]✓[/] {sum(each['what'] in {'made', 'added'} for each in done)} written")
+        count = sum(each["what"] in {"made", "added"} for each in done)
+        out.say(f"[green]✓[/] {out.text('setup.written', count=count)}")
     else:
-        out.say(_describe_tools(wish))
+        out.say(_describe_tools(out, wish))
     if any(each["file"] == PLAN and each["what"] in {"made", "there"} for each in done):
-        out.say(f"Next: write your task into {sanitize(wish.folder / PLAN)}, and have it done: agenttalk run")
-    out.say(f"Next: agenttalk serve --root {sanitize(shlex.quote(str(where)))}")
+        out.say(out.text("setup.next_plan", file=sanitize(wish.folder / PLAN)))
+    out.say(out.text("setup.next_serve", folder=sanitize(shlex.quote(str(where)))))
 
 
 # Undoing it
@@ -357,7 +381,7 @@ def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run:
     asks = _asks(out, yes=yes)
     if dry_run or asks:
         _list_record(out, record)
-    if dry_run or (asks and not typer.confirm("Remove this?", default=True)):
+    if dry_run or (asks and not typer.confirm(out.text("setup.remove"), default=True)):
         return [], False
     return remove_additions(place, where), True
 
@@ -365,11 +389,14 @@ def _remove(out: CommandOutput, place: Path, where: Path, *, yes: bool, dry_run:
 def _list_record(out: CommandOutput, record: InitRecord) -> None:
     if out.as_json:
         return
+    from agenttalk.rules.text import cli_words
+
     for each in record.files:
         path = each.path if each.place == "repository" else os.path.join(record.root, each.path)  # noqa: PTH118 - shown
-        out.say(f"  {sanitize(path)}  [dim]{'made by init' if each.made else 'extended by init'}[/]")
+        origin = out.text("setup.made_by_init" if each.made else "setup.extended_by_init")
+        out.say(f"  {sanitize(path)}  [dim]{origin}[/]")
     for agent in record.agents:
-        out.say(f"  token of {sanitize(agent)}")
+        out.say(f"  {sanitize(out.translate(cli_words.TOKEN_OF(agent=agent)))}")
 
 
 def _shorten_skill(removal: Removal) -> str:
@@ -390,7 +417,7 @@ def _tell_removed(out: CommandOutput, done: list[Removal], where: Path, *, wante
         if each.what != "gone" and told_before != each._asdict():
             _tell_file(out, told_before := each._asdict(), _REMOVED)
     if not wanted:
-        out.say("nothing was removed")
+        out.say(out.text("setup.nothing_removed"))
     elif not done:
-        out.say("nothing to remove: nothing is known that init added here")
+        out.say(out.text("setup.nothing_to_remove"))
     return int(unfinished)

@@ -15,6 +15,7 @@ from agenttalk.doors.cli.agents import skill
 from agenttalk.doors.cli.core.root_discovery import PLAN
 from agenttalk.doors.cli.operation import init_plan
 from agenttalk.doors.cli.operation.init_record import AdditionRecord, Place
+from agenttalk.rules.text import cli_words
 
 if TYPE_CHECKING:
     from agenttalk.adapters.mailbox.fsio import SafeFolder
@@ -81,7 +82,7 @@ def list_additions(wish: SetupRequest) -> Iterator[FileAddition]:
     yield from _list_root_files(wish)
     plan = init_plan.make_plan(wish.folder, wish.plan_agent, installed=wish.is_installed, locale=wish.locale)
     if isinstance(plan, str):
-        about = "a plan for this repository"
+        about = cli_words.PURPOSES["plan"]()
         yield FileAddition("repository", PLAN, about, _refuse(plan), "", whole=True)
     else:
         yield _whole(PLAN, plan.text, plan.about)
@@ -93,18 +94,18 @@ def list_additions(wish: SetupRequest) -> Iterator[FileAddition]:
 def _list_root_files(wish: SetupRequest) -> Iterator[FileAddition]:
     locale = wish.locale if wish.own_locale else None
     own = (
-        (".gitignore", "*\n", "keeps the root out of git"),
+        (".gitignore", "*\n", cli_words.PURPOSES["ignore"]()),
         (
             "agenttalk.toml",
             _settings(wish.tools, locale),
-            "the settings of the root, where the engine keeps its state",
+            cli_words.PURPOSES["settings"](),
         ),
     )
     for path, text, about in own:
         yield _whole(path, text, about)._replace(place="root", mode=0o600)
     for name in wish.tools:
         path = f"agents/{name}/agent_profile.json"
-        about = f"{skill.TITLES[name]} as an agent that takes its work over MCP"
+        about = cli_words.PURPOSES["profile"](tool=skill.TITLES[name])
         yield _whole(path, _profile(name), about)._replace(place="root", mode=0o600)
 
 
@@ -113,18 +114,18 @@ def _list_agent_files(wish: SetupRequest) -> Iterator[FileAddition]:
     from agenttalk.rules.core import config_merge
 
     paragraph = (files("agenttalk") / "templates" / PARAGRAPHS[wish.locale]).read_text(encoding="utf-8")
-    about = "tells coding agents that are opened here about AgentTalk"
+    about = cli_words.PURPOSES["guide"]()
     yield FileAddition(
         "repository", "AGENTS.md", about, lambda text: config_merge.merge_into_text(text, paragraph), paragraph
     )
     for name in wish.tools:
         args = ["mcp", "--root", str(wish.root), "--agent", name]
-        about = f"AgentTalk's MCP tools for {skill.TITLES[name]}"
+        about = cli_words.PURPOSES["server"](tool=skill.TITLES[name])
         server: dict[str, Any] = {"command": "agenttalk", "args": args}
         match name:
             case "claude":
                 yield _entry(".mcp.json", _SERVER, {"type": "stdio", **server}, about)
-                yield _whole("CLAUDE.md", "@AGENTS.md\n", "has Claude Code read AGENTS.md")
+                yield _whole("CLAUDE.md", "@AGENTS.md\n", cli_words.PURPOSES["claude"]())
             case "codex":
                 block = f'[mcp_servers.agenttalk]\ncommand = "agenttalk"\nargs = {json.dumps(args)}\n'
                 keys = ("mcp_servers", "agenttalk")
@@ -145,7 +146,7 @@ def _list_skill_files(tools: Sequence[str]) -> Iterator[FileAddition]:
         for name in sorted(skill.SCHEMAS):
             for path, data in skill.read_skill_files(name):
                 mode = 0o777 if data.startswith(b"#!") else 0o666
-                about = f"the skill {name}"
+                about = cli_words.PURPOSES["skill"](name=name)
                 yield _whole(f"{base}/{name}/{path}", data.decode(), about, skill_name=name)._replace(mode=mode)
 
 
@@ -198,7 +199,7 @@ def _whole(path: str, text: str, about: str, *, skill_name: str = "") -> FileAdd
         if before is None:
             return ConfigMergeResult(text)
         if skill_name and before != text:
-            return ConfigMergeResult(why=f"it differs from ours; 'agenttalk skill install {skill_name}' replaces it")
+            return ConfigMergeResult(why=cli_words.OBSTACLES["other_skill"](name=skill_name))
         return ALREADY_THERE
 
     return FileAddition("repository", path, about, join, "" if skill_name else text, whole=True)
@@ -220,7 +221,7 @@ def plan_addition(folder: SafeFolder | None, addition: FileAddition) -> Addition
     except AgentTalkError as error:
         return AdditionResult(addition, "left", error.message)
     except UnicodeDecodeError:
-        return AdditionResult(addition, "left", "it is not UTF-8")
+        return AdditionResult(addition, "left", cli_words.OBSTACLES["not_text"]())
     joined = addition.join(before)
     if joined.why:
         return AdditionResult(addition, "left", joined.why)

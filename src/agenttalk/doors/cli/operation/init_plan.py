@@ -40,15 +40,15 @@ def make_plan(folder: Path, agent: str, *, installed: bool, locale: Literal["en"
     from agenttalk.doors.cli.changes.check_selection import find_checks
     from agenttalk.rules.changes.change_plan import make_slug
     from agenttalk.rules.core.scope import display_path
-    from agenttalk.rules.text import change_words
+    from agenttalk.rules.text import change_words, cli_words
 
     try:
         repository = find_repository(folder)
         checks = [each for each in find_checks(repository) if f"{each.cwd}{each.run}{each.junit}".isprintable()]
     except AgentTalkError as error:
-        return f"{error.message}; {error.hint}; then run 'agenttalk init' again"
+        return cli_words.OBSTACLES["no_repository"](why=error.message, hint=error.hint)
     if repository.inside:
-        return f"it belongs to the top of the repository, {display_path(str(repository.top))}"
+        return cli_words.OBSTACLES["top"](path=display_path(str(repository.top)))
     plan_id = make_slug(repository.name) or "work"
     check = checks[0] if checks else None
     prompt = change_words.PLAN_PROMPT if check else change_words.PLAN_PROMPT_NAMELESS
@@ -63,8 +63,9 @@ def make_plan(folder: Path, agent: str, *, installed: bool, locale: Literal["en"
         prompt=_to_yaml(prompt.render(locale, run=check.run if check else "")),
         check="\n".join(f"        {line}" for line in _render_check(checks, plan_id, locale)),
     )
-    shown = f"its check: {check.run}" if check else "no check was found: a person is asked"
-    return PlanText(text, f"a plan for this repository, which 'agenttalk run' carries out; {shown}")
+    if check is None:
+        return PlanText(text, cli_words.PURPOSES["plan_without_check"]())
+    return PlanText(text, cli_words.PURPOSES["plan_with_check"](check=check.run))
 
 
 def _render_check(checks: Sequence[CheckCandidate], plan_id: str, locale: Literal["en", "zh"]) -> list[str]:

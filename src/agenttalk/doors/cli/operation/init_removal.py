@@ -18,9 +18,11 @@ from agenttalk.contracts.errors import AgentTalkError, MissingError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.operation import init_record
 from agenttalk.doors.cli.operation.init_additions import LARGEST
+from agenttalk.rules.text import cli_words
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.operation.init_record import AdditionRecord, InitRecord, Place
+    from agenttalk.engine.core.access import Token
     from agenttalk.rules.core.config_merge import ConfigMergeResult
 
 _STORE: Final = ("data/system.db", "data/system.db-wal", "data/system.db-shm", "data/engine.lock")
@@ -58,7 +60,7 @@ def remove_additions(repository: Path, root: Path) -> list[Removal]:
         if other is not None:
             init_record.write_record(Path(other.repository), root, other.take_over(record))
             removed.remove_files(repository, "repository")
-            why = f"{other.repository} uses it, too"
+            why = cli_words.OBSTACLES["shared"](folder=other.repository)
             removed.done.append(Removal(str(root), "changed", why))
         else:
             running = root.is_dir() and root_lock.running_engine(root) is not None
@@ -100,8 +102,8 @@ def _revoke_tokens(root: Path, record: InitRecord) -> Iterator[Removal]:
     if record.tokens and (root / _STORE[0]).is_file():
         for each in _list_tokens(root):
             if each["id"] in record.tokens and each["revoked_at"] is None:
-                _revoke(root, str(each["id"]))
-                yield Removal(f"token of {each['name']}", "removed", "revoked")
+                _revoke(root, each["id"])
+                yield Removal(cli_words.TOKEN_OF(agent=each["name"]), "removed", cli_words.OBSTACLES["revoked"]())
     for agent in record.agents:
         token = operator_folder.agent_token_of(root, agent)
         if token is not None and _id_of(token) in record.tokens:
@@ -113,10 +115,8 @@ def _revoke(root: Path, token_id: str) -> None:
     root_access.ask_root(root, path, lambda local: local.operation.revoke_token(token_id), {})
 
 
-def _list_tokens(root: Path) -> list[dict[str, str | None]]:
-    found = root_access.ask_root(root, "/api/tokens", lambda local: local.operation.list_tokens())
-    tokens: list[dict[str, str | None]] = found["tokens"]
-    return tokens
+def _list_tokens(root: Path) -> list[Token]:
+    return root_access.ask_root(root, "/api/tokens", lambda local: local.operation.list_tokens())["tokens"]
 
 
 def _id_of(token: str) -> str:
@@ -175,12 +175,12 @@ def _reduce(data: bytes, added: AdditionRecord) -> ConfigMergeResult:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return ConfigMergeResult(why="it is not UTF-8 any more")
+        return ConfigMergeResult(why=cli_words.OBSTACLES["not_text"]())
     if added.keys:
         return remove_from_json(text, added.keys, added.value, held=added.held, first=added.first)
     if added.piece:
         return remove_from_text(text, added.piece)
-    return ConfigMergeResult(why="it was changed")
+    return ConfigMergeResult(why=cli_words.OBSTACLES["changed"]())
 
 
 def _remove_root(root: Path, record: InitRecord, *, running: bool) -> Iterator[Removal]:
@@ -190,7 +190,7 @@ def _remove_root(root: Path, record: InitRecord, *, running: bool) -> Iterator[R
         _empty_operator_folder(root)
         yield Removal(shown, "gone")
         return
-    more = "" if not running else "an engine runs on it: end that, and repeat this"
+    more = "" if not running else cli_words.OBSTACLES["running"]()
     more = more or _find_more(root, record)
     if more:
         yield Removal(shown, "left" if running else "changed", more)
@@ -212,16 +212,16 @@ def _find_more(root: Path, record: InitRecord) -> str:
     known = {*_STORE, "data", "agents", "system_runtime", _IGNORE}
     found = sorted(path for each in root.rglob("*") if (path := each.relative_to(root).as_posix()) not in known)
     if found:
-        return f"it holds more than init made, such as {found[0]}; if you need none of that, remove the folder yourself"
+        return cli_words.OBSTACLES["holds_more"](path=found[0])
     try:
         if (root / _IGNORE).read_text() != "*\n":
-            return f"{_IGNORE} in it was changed"
+            return cli_words.OBSTACLES["file_changed"](file=_IGNORE)
     except FileNotFoundError:  # it is nearly removed
         return ""
     if not (root / _STORE[0]).is_file():
         return ""
     others = [each for each in _list_tokens(root) if each["id"] not in record.tokens]
-    return f"it knows other tokens, such as that of {others[0]['name']}" if others else ""
+    return cli_words.OBSTACLES["other_tokens"](name=others[0]["name"]) if others else ""
 
 
 def _empty_operator_folder(root: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -16,6 +16,8 @@ route_app = typer.Typer(add_completion=False)
 heartbeat_app = typer.Typer(add_completion=False)
 monitor_app = typer.Typer(add_completion=False)
 OnceOption = Annotated[bool, typer.Option("--once", help="Do the work that is due now, then exit.")]
+Report: TypeAlias = Mapping[str, Any]
+"""The report of a pass as JSON. Each part has fields of its own."""
 FAILED = 1
 LASTING = ("halted", "plans", "agents", "waiting", "running", "errors")
 """Fields that describe a state: a loop reports them only when they change."""
@@ -94,16 +96,16 @@ def _some(names: list[str]) -> str:
 def _run(
     out: CommandOutput,
     root: Path,
-    asked: dict[str, Any],
+    asked: Mapping[str, str],
     once: bool,  # noqa: FBT001 - as given
     start: Callable[[Callable[[Any], None], Any], Coroutine[Any, Any, None]],
-    tell: Callable[[CommandOutput, dict[str, Any]], None],
+    tell: Callable[[CommandOutput, Report], None],
 ) -> int:
     import asyncio
 
     from agenttalk.doors.cli.core import engine_client
 
-    seen: list[dict[str, Any]] = []
+    seen: list[Report] = []
 
     def report_pass(report: Any) -> None:
         body = report if isinstance(report, dict) else report.as_json()
@@ -127,11 +129,11 @@ def _run(
     return FAILED if seen and _failed(seen[-1]) else 0
 
 
-def _failed(body: dict[str, Any]) -> bool:
+def _failed(body: Report) -> bool:
     return bool(body.get("problems") or body.get("errors"))
 
 
-def _tell_route(out: CommandOutput, report: dict[str, Any]) -> None:
+def _tell_route(out: CommandOutput, report: Report) -> None:
     words = {
         "delivered": "delivered",
         "superseded": "superseded",
@@ -152,7 +154,7 @@ def _tell_route(out: CommandOutput, report: dict[str, Any]) -> None:
     _tell_problems(out, report)
 
 
-def _tell_monitor(out: CommandOutput, seen: dict[str, Any]) -> None:
+def _tell_monitor(out: CommandOutput, seen: Report) -> None:
     for plan_id, states in seen["plans"].items():
         out.say(f"[bold]{sanitize(plan_id)}[/]: " + ", ".join(f"{count} {state}" for state, count in states.items()))
     for agent_id, health in seen["agents"].items():
@@ -163,7 +165,7 @@ def _tell_monitor(out: CommandOutput, seen: dict[str, Any]) -> None:
     _tell_problems(out, seen)
 
 
-def _tell_heartbeat(out: CommandOutput, tick: dict[str, Any]) -> None:
+def _tell_heartbeat(out: CommandOutput, tick: Report) -> None:
     parts = [f"{value} {key}" for key, value in tick.items() if isinstance(value, int) and value]
     if parts or not tick["errors"]:
         out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
@@ -171,6 +173,6 @@ def _tell_heartbeat(out: CommandOutput, tick: dict[str, Any]) -> None:
         out.say(f"[bold red]✗[/] {sanitize(error)}", err=True)
 
 
-def _tell_problems(out: CommandOutput, report: dict[str, Any]) -> None:
+def _tell_problems(out: CommandOutput, report: Report) -> None:
     for problem in report.get("problems", ()):
         out.error(problem["code"], problem["message"], problem["hint"])

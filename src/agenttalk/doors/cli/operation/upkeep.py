@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,11 @@ from agenttalk.doors.cli.operation import budget
 from agenttalk.doors.cli.plans import decisions
 from agenttalk.doors.cli.plans.live_view import describe_doing, describe_gate, describe_open_questions, describe_usage
 from agenttalk.doors.cli.proof.honesty import format_honesty
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.task_status import TaskUsage, TaskView
+    from agenttalk.engine.views.models.plans import PlanOverview
+    from agenttalk.engine.views.models.toolchain import BoardSummary
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -47,8 +52,9 @@ def status(
         raise UsageError(Code.NAME_UNKNOWN, cli_words.ERRORS["no_plan"](plan=plan), hint=hint)
     shown = [overview for overview in plans if plan in {None, overview["plan_id"]}]
     if out.as_json:
-        more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
-        more |= {"day": found["day"]} if plan is None else {}
+        more: dict[str, object] = {}
+        if plan is None:
+            more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {}), "day": found["day"]}
         out.write_json({"ok": True, "served": root_access.is_served(folder), "plans": shown, **more})
         return 0
     served = root_access.is_served(folder)
@@ -59,14 +65,14 @@ def status(
     if believed["claims"] and plan is None:
         counts = out.text("status.honesty", counts=format_honesty(out, believed))
         out.say(f"{counts} [dim]{out.text('status.details')}[/]")
-    if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
+    if plan is None and found["day"]["limit_usd"] is not None:
         budget.tell_day(out, found["day"])
     if not shown:
         out.say(f"[dim]{out.text('status.no_plans')}[/]")
     return 0
 
 
-def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
+def _tell_plan(out: CommandOutput, plan: PlanOverview, *, served: bool) -> None:
     counts = out.join(out.text(f"status.{word}", count=count) for word, count in plan["messages"].items() if count)
     origin = out.text("status.origin", origin=plan["origin"], board=sanitize(plan["board"]))
     out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{origin}[/]")
@@ -98,25 +104,25 @@ def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> Non
         out.say(f"  [dim]{sanitize(name)}:[/] {describe_usage(out, usage)}")
 
 
-def _counts(usage: dict[str, Any]) -> bool:
+def _counts(usage: TaskUsage) -> bool:
     """Return whether anything but time was counted."""
     return bool(usage.get("tokens") or usage.get("cost_usd") or usage.get("tool_calls"))
 
 
-def _tell_toolchain(out: CommandOutput, toolchain: dict[str, Any]) -> None:
+def _tell_toolchain(out: CommandOutput, toolchain: BoardSummary) -> None:
     out.say(f"  {out.text('status.open_tasks', count=toolchain['open_tasks'])}")
     for warning in toolchain["warnings"]:
         words = out.text("status.times", what=sanitize_line(warning["message"]), count=warning["times"])
         out.say(f"  [yellow]![/] {words}")
 
 
-def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
+def _remark(out: CommandOutput, task: TaskView) -> str:
     """Return what a person should know besides the state: a claim of an agent is not proven."""
     if task["missing"]:
         remark = out.text("remark.waits_for", names=sanitize(", ".join(task["missing"])))
     elif task.get("activity"):
         remark = describe_doing(out, task)
-    elif task.get("reason"):
+    elif task["reason"]:
         remark = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
         remark = f"[yellow]{out.text('remark.stale_until_end')}[/]"

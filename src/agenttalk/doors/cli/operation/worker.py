@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 from urllib.parse import quote
 
 import typer
@@ -45,6 +45,14 @@ def run(
         typer.Option("--folder", help="Folder of the worker. Default: agenttalk/worker in your state folder."),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name. Default: that of this machine.")] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="Name of a machine of its own, for a container or virtual machine that shares nothing with others.",
+        ),
+    ] = None,
     slots: Annotated[int, typer.Option("--slots", min=1, max=1000, help="How many tasks it runs at once.")] = 1,
     as_json: JsonOption = False,
 ) -> int:
@@ -67,7 +75,9 @@ def run(
             out.say(f"[green]✓[/] worker {own.worker} of the pool {sanitize(own.pool)} works for {sanitize(server)}")
         sys.stdout.flush()
 
-    options = WorkerOptions(server, (folder or _default_folder()).absolute(), enrol or "", name or "", slots)
+    options = WorkerOptions(
+        server, (folder or _default_folder()).absolute(), enrol or "", name or "", slots, machine or ""
+    )
     asyncio.run(run_worker(options, tell))
     return 0
 
@@ -84,13 +94,23 @@ def invite(
     label: Annotated[
         list[str] | None, typer.Option("--label", help="A label of the new worker, such as gpu. Several are allowed.")
     ] = None,
+    role: Annotated[
+        str, typer.Option("--role", help="agents: it runs agents. verifier: it makes checks, in a pool of its own.")
+    ] = "agents",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Print the token with which one worker can enrol, once and within 15 minutes."""
+    from agenttalk.contracts.worker import WorkerRole
+
     out, folder = root_access.choose_root(ctx, root, as_json)
+    if role not in get_args(WorkerRole):
+        raise UsageError(
+            Code.OPTION_INVALID, f"{role!r} is not a role of workers", hint=f"one of {', '.join(get_args(WorkerRole))}"
+        )
     token = f"inv_{secrets.token_urlsafe(32)}"
-    made = _ask(folder, "/api/workers/invitations", {"pool": pool, "labels": list(label or ()), "token": token})
+    asked = {"pool": pool, "labels": list(label or ()), "role": role, "token": token}
+    made = _ask(folder, "/api/workers/invitations", asked)
     if out.as_json:
         out.write_json({"ok": True, **made, "token": token})
     else:
@@ -110,8 +130,9 @@ def list_workers(ctx: typer.Context, root: RootOption = None, as_json: JsonOptio
     for each in found["workers"]:
         labels = ",".join(each["labels"]) or "-"
         paused = ", pool paused" if each["paused"] else ""
+        pool = each["pool"] + (" (verifier)" if each["role"] == "verifier" else "")
         out.say(
-            f"{each['id']}  {sanitize(each['name'])}  {sanitize(each['pool'])}  {sanitize(labels)}  "
+            f"{each['id']}  {sanitize(each['name'])}  {sanitize(pool)}  {sanitize(labels)}  "
             f"{each['state']}, {each['liveness']}{paused}  {len(each['attempts'])}/{each['slots']}"
             + "".join(f"  {sanitize(name)}" for name in each["attempts"])
         )

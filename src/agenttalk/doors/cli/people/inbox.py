@@ -6,7 +6,7 @@ import getpass
 import shlex
 from base64 import b64encode
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -21,6 +21,12 @@ from agenttalk.doors.cli.core.output import (
     tell_check_output,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agenttalk.doors.cli.core.local_root import AnswerRequest
+    from agenttalk.engine.people.questions import QuestionView
+
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
 approve_app = typer.Typer(add_completion=False)
@@ -30,8 +36,12 @@ approve_app = typer.Typer(add_completion=False)
 def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the questions that wait for a person, the oldest first."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    requests = root_access.ask_root_for_all(
-        folder, "/api/human-requests", "requests", lambda local: local.messages.list_questions(), locale=out.locale
+    requests: list[QuestionView] = root_access.ask_root_for_all(
+        folder,
+        "/api/human-requests",
+        lambda local: local.messages.list_questions(),
+        lambda page: page["requests"],
+        locale=out.locale,
     )
     if out.as_json:
         out.write_json({"ok": True, "requests": requests})
@@ -43,7 +53,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     return 0
 
 
-def _read_text(out: CommandOutput, document: dict[str, Any], field: str) -> str:
+def _read_text(out: CommandOutput, document: Mapping[str, Any], field: str) -> str:
     """Return the text in a field of a question in the reader's language."""
     if out.locale == "en":
         return str(document[field])
@@ -52,7 +62,7 @@ def _read_text(out: CommandOutput, document: dict[str, Any], field: str) -> str:
     return out.translate(read_own_text(document, field))
 
 
-def _tell(out: CommandOutput, open_question: dict[str, Any], then: str | None = None) -> None:
+def _tell(out: CommandOutput, open_question: QuestionView, then: str | None = None) -> None:
     asked = open_question["request"]
     by = asked["created_by"]
     where = "/".join(part for part in (open_question["plan_id"], by.get("task_id")) if part)
@@ -128,7 +138,7 @@ def answer(
     out, folder = root_access.choose_root(ctx, root, as_json)
     asked = _read_question(folder, request_id)
     given = _files(files or [], asked)
-    reply: dict[str, Any] = {
+    reply: AnswerRequest = {
         "decision": _decision(decision, bool(given or answers or note)),
         "answers": answers or [],
         "notes": note,
@@ -151,7 +161,7 @@ def answer(
 
 
 def _tell_answered(
-    out: CommandOutput, folder: Path, asked: dict[str, Any], reply: dict[str, Any], response: dict[str, Any]
+    out: CommandOutput, folder: Path, asked: QuestionView, reply: AnswerRequest, response: Mapping[str, Any]
 ) -> None:
     """Tell what an answer led to."""
     from agenttalk.doors.cli.core import engine_client
@@ -168,7 +178,7 @@ def _tell_answered(
         out.say(f"  [cyan]→[/] {out.text('inbox.in_force')}")
 
 
-def _missing(asked: dict[str, Any], response: dict[str, Any]) -> list[str]:
+def _missing(asked: QuestionView, response: Mapping[str, Any]) -> list[str]:
     """Return the requested files that an answer did not provide."""
     if asked["request"]["type"] != "MISSING_FILE" or response["decision"] in {"REJECT", "ABORT"}:
         return []
@@ -212,12 +222,11 @@ def approve(
     return 3
 
 
-def _read_question(folder: Path, request_id: str) -> dict[str, Any]:
+def _read_question(folder: Path, request_id: str) -> QuestionView:
     """Return a question with its hash."""
-    question: dict[str, Any] = root_access.ask_root(
+    return root_access.ask_root(
         folder, f"/api/human-requests/{request_id}", lambda local: local.messages.read_question(request_id)
     )
-    return question
 
 
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
@@ -238,7 +247,7 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
     return text.upper()
 
 
-def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
+def _files(given: list[str], asked: QuestionView) -> dict[str, bytes]:
     from agenttalk.adapters.mailbox import fsio
 
     needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]

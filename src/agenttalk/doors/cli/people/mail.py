@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import typer
@@ -27,7 +27,11 @@ from agenttalk.doors.cli.core.output import (
 )
 from agenttalk.doors.cli.core.root_access import UseCase
 
+if TYPE_CHECKING:
+    from agenttalk.engine.views.models.mail import LetterView
+
 app = typer.Typer(no_args_is_help=True, help="Write, list, read and answer letters.", add_completion=False)
+T = TypeVar("T")
 _COLOURS: Final = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan"}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -152,7 +156,7 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
     return 0
 
 
-def _tell(out: CommandOutput, each: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, each: LetterView) -> None:
     answers = f", answers {sanitize(each['in_reply_to'])}" if each.get("in_reply_to") else ""
     out.say(
         f"[bold]{sanitize(each['message_id'])}[/]  {sanitize(each['kind'])}  from {sanitize(each['from'])}  "
@@ -166,7 +170,7 @@ def _tell(out: CommandOutput, each: dict[str, Any]) -> None:
         out.say(f"  to {sanitize(to['addressee'])}: [{colour}]{to['status']}[/], {seen}{until}")
 
 
-def _letter_fields(text: str, request: bool, deadline: str | None, mail_id: str | None) -> dict[str, Any]:  # noqa: FBT001 - as given
+def _letter_fields(text: str, request: bool, deadline: str | None, mail_id: str | None) -> dict[str, str | None]:  # noqa: FBT001 - as given
     return {
         "kind": "request" if request else "inform",
         "body": sys.stdin.read() if text == "-" else text,
@@ -192,7 +196,7 @@ def _send_letter(
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
-    body: dict[str, Any],
+    body: Mapping[str, object],
     answers: str | None = None,
 ) -> int:
     out, ask = _connect(ctx, root, as_json)
@@ -205,10 +209,15 @@ def _send_letter(
     return 0
 
 
-Ask: TypeAlias = "Callable[[str, UseCase[dict[str, Any]], dict[str, Any] | None], dict[str, Any]]"
+class LetterClient(Protocol):
+    """Sends a request about letters, and returns its answer."""
+
+    def __call__(self, path: str, offline: UseCase[T], body: Mapping[str, object] | None, /) -> T:
+        """Send it. `offline` is the use case behind `path`; with a `body` it is a POST."""
+        ...
 
 
-def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Ask]:  # noqa: FBT001 - as given
+def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, LetterClient]:  # noqa: FBT001 - as given
     """Return the output, and what sends requests: with the agent's token in a turn, else as the operator."""
     token = os.environ.get("AGENTTALK_TOKEN", "")
     http, socket = os.environ.get("AGENTTALK_API", ""), os.environ.get("AGENTTALK_SOCKET", "")
@@ -218,17 +227,16 @@ def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Comm
 
         client = EngineClient(RunningEngine(pid=0, http=http, socket=socket), token)
 
-        def ask_in_turn(path: str, _: UseCase[dict[str, Any]], body: dict[str, Any] | None) -> dict[str, Any]:
-            found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)
+        def ask_in_turn(path: str, _: UseCase[T], body: Mapping[str, object] | None, /) -> T:
+            found: T = client.get(path) if body is None else client.post(path, body)
             return found
 
         return CommandOutput.from_options(CommonOptions.merge(ctx, root, as_json)), ask_in_turn
 
     out, folder = root_access.choose_root(ctx, root, as_json)
 
-    def ask_as_operator(path: str, offline: UseCase[dict[str, Any]], body: dict[str, Any] | None) -> dict[str, Any]:
-        found: dict[str, Any] = root_access.ask_root(folder, path, offline, body)
-        return found
+    def ask_as_operator(path: str, offline: UseCase[T], body: Mapping[str, object] | None, /) -> T:
+        return root_access.ask_root(folder, path, offline, body)
 
     return out, ask_as_operator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,11 @@ from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agenttalk.adapters.workspaces.user_branch import LandingRefusal, LandingResult
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+    from agenttalk.engine.proof.plan_closer import RecheckView, VerifiedPlan
 
 diff_app = typer.Typer(add_completion=False)
 merge_app = typer.Typer(add_completion=False)
@@ -66,11 +69,11 @@ def merge(
     from agenttalk.adapters.workspaces.user_branch import LandingResult
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    report = {} if stale else verify_plan(folder, plan)
-    if broken := find_broken_checks(report):
+    report = None if stale else verify_plan(folder, plan)
+    if report is not None and (broken := find_broken_checks(report)):
         _tell_broken(out, plan, broken)
         return 1
-    landed = land_plan(folder, plan, into, report.get("commit", ""), stale=stale)
+    landed = land_plan(folder, plan, into, report["commit"] if report is not None else "", stale=stale)
     if isinstance(landed, LandingResult):
         _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
@@ -99,21 +102,20 @@ def land_plan(
     return landed
 
 
-def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
+def verify_plan(folder: Path, plan: str) -> VerifiedPlan:
     """Check at the tip of a plan's branch whether its proof still holds. Returns the report."""
     by = getpass.getuser()
-    report = root_access.ask_root(
+    return root_access.ask_root(
         folder, f"/api/plans/{plan}/verify", lambda local: local.service.plans.verify(plan, by=by), {}
     )
-    return dict(report)
 
 
-def find_broken_checks(report: dict[str, Any]) -> list[dict[str, Any]]:
+def find_broken_checks(report: VerifiedPlan) -> list[RecheckView]:
     """Return the checks that no longer pass."""
-    return [check for check in report.get("checks", ()) if check["state"] not in {"fresh", "verified"}]
+    return [check for check in report["checks"] if check["state"] not in {"fresh", "verified"}]
 
 
-def _tell_broken(out: CommandOutput, plan: str, broken: list[dict[str, Any]]) -> None:
+def _tell_broken(out: CommandOutput, plan: str, broken: Sequence[RecheckView]) -> None:
     if out.as_json:
         out.write_json({"ok": False, "why": "stale", "paths": [], "conflict": "", "checks": broken})
         return
@@ -127,7 +129,7 @@ def _tell_broken(out: CommandOutput, plan: str, broken: list[dict[str, Any]]) ->
 
 def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stale: bool) -> None:
     """Record who merged what, and whether the proof was checked first."""
-    merge: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
+    merge = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
     root_access.ask_root(
         folder, f"/api/plans/{plan}/merged", lambda local: local.plans.record_merge(plan, merge), merge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,7 +99,7 @@ def steer_plan(
     return 0
 
 
-def _say(out: CommandOutput, plan: str, words: str, answer: dict[str, Any]) -> None:
+def _say(out: CommandOutput, plan: str, words: str, answer: Mapping[str, Any]) -> None:
     if answer.get("changed") is False:
         out.say(f"[bold]{sanitize(plan)}[/]: {out.text('steer.unchanged')}")
         return

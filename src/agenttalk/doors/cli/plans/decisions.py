@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from agenttalk.contracts.plan import Policies
+    from agenttalk.engine.people.dispute_rows import OpenDisputeView
+    from agenttalk.engine.plans.dag_reviews import DagReviewView
+    from agenttalk.engine.plans.releases import ReleaseView
+    from agenttalk.engine.views.models.plans import PlanView
+    from agenttalk.engine.views.models.tasks import TaskExplanation
 
 _MARKS: Final = {
     "open": "[blue]◆[/]",
@@ -21,7 +28,7 @@ _MARKS: Final = {
 """State of a review or release → its mark."""
 
 
-def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
+def tell_decisions(out: CommandOutput, told: PlanView | TaskExplanation) -> None:
     """Print the state of review and release with every reason, if there is one."""
     review, release = told.get("review"), told.get("release")
     if review:
@@ -33,7 +40,7 @@ def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
         _tell_isolation(out, release)
 
 
-def tell_disputes(out: CommandOutput, disputes: list[dict[str, Any]]) -> None:
+def tell_disputes(out: CommandOutput, disputes: Sequence[OpenDisputeView]) -> None:
     """Print the checks that the agent of a task disputes, and what was decided."""
     for dispute in disputes:
         decision, who = out.code("dispute", dispute["state"]), dispute["answered_by"]
@@ -48,25 +55,25 @@ def tell_disputes(out: CommandOutput, disputes: list[dict[str, Any]]) -> None:
         out.say(f"      [cyan]→[/] {sanitize(dispute['moves_on'])}")
 
 
-def _tell(out: CommandOutput, kind: str, told: dict[str, Any], reasons: list[str]) -> None:
+def _tell(out: CommandOutput, kind: str, told: DagReviewView | ReleaseView, reasons: Sequence[str]) -> None:
     words = out.text(f"decisions.{kind}.{told['state']}", **{key: sanitize(str(value)) for key, value in told.items()})
     out.say(f"  {_MARKS[told['state']]} {words}")
     for reason in reasons:
         out.say(f"    · {sanitize(reason)}")
 
 
-def _describe_isolation(item: dict[str, Any]) -> str:
+def _describe_isolation(item: Mapping[str, Any]) -> str:
     return ", not isolated" if item.get("isolated") is False else ""
 
 
-def _tell_isolation(out: CommandOutput, release: dict[str, Any]) -> None:
+def _tell_isolation(out: CommandOutput, release: ReleaseView) -> None:
     """Print how many tasks of a release ran without a sandbox."""
     if release["not_isolated"]:
         tasks = out.count(release["not_isolated"], "task")
         out.say(f"    [yellow]![/] {out.text('decisions.not_isolated', tasks=tasks)}")
 
 
-def tell_release(out: CommandOutput, plan_id: str, release: dict[str, Any]) -> None:
+def tell_release(out: CommandOutput, plan_id: str, release: ReleaseView) -> None:
     """Print the last release of a plan: the decision with its reasons, the shipped files, and each gate."""
     out.say(f"[bold]{sanitize(plan_id)}[/]")
     _tell(out, "release", release, release["reasons"])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.core.vocabulary import Locale
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.rules.planfile.drafts import DraftFrame
 
 PERSON: Final = "agent_human_gateway"
@@ -286,7 +287,7 @@ def _read_approved_plan(root: Path, drafting_id: str, frame: DraftFrame) -> dict
     return plan
 
 
-def _tell_open(out: CommandOutput, root: Path, standing: dict[str, Any]) -> None:
+def _tell_open(out: CommandOutput, root: Path, standing: WatchedPlan) -> None:
     """Print the draft if a person must approve it, and where to answer."""
     if out.as_json:
         out.write_json({"ok": False, **standing})
@@ -297,8 +298,7 @@ def _tell_open(out: CommandOutput, root: Path, standing: dict[str, Any]) -> None
     if task["phase"] and drafts:
         out.say(sanitize(drafts[-1].read_text(errors="replace")[:_SHOWN]))
     if standing["result"] == "failed":
-        failed = [task for task in standing["tasks"] if task["reason"] and task["board"] == "failed"]
-        why = "; ".join(task["reason"] for task in failed)
+        why = "; ".join(task["reason"] or "" for task in standing["tasks"] if task["board"] == "failed")
         out.say(f"[bold red]✗[/] no plan was drafted: {sanitize(why)}")
     out.say("[cyan]→[/] answer the question in 'agenttalk inbox'; then run the same command again", err=True)
 

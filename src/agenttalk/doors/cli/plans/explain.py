@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -20,6 +20,10 @@ from agenttalk.doors.cli.plans.control import parse_task_name
 from agenttalk.doors.cli.plans.live_view import describe_gate, describe_usage
 from agenttalk.doors.cli.plans.prompt import show_prompt
 from agenttalk.doors.cli.proof.rework import tell_rounds
+
+if TYPE_CHECKING:
+    from agenttalk.engine.views.models.attempts import AttemptUsage, AttemptView, CheckpointView, CheckView
+    from agenttalk.engine.views.models.tasks import TaskExplanation
 
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
@@ -59,7 +63,7 @@ def explain(
     return 0
 
 
-def _needs_engine(explanation: dict[str, Any]) -> bool:
+def _needs_engine(explanation: TaskExplanation) -> bool:
     """Return whether a task runs, or would start by itself: both needs an engine."""
     from agenttalk.rules.text.message import mentions
     from agenttalk.rules.text.view_words import AGENT_FREE
@@ -70,7 +74,7 @@ def _needs_engine(explanation: dict[str, Any]) -> bool:
     )
 
 
-def tell_explanation(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def tell_explanation(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print why a task is in its state."""
     _tell_state(out, explanation)
     _tell_promise(out, explanation)
@@ -83,8 +87,8 @@ def tell_explanation(out: CommandOutput, explanation: dict[str, Any]) -> None:
     for gate in explanation.get("gates", ()):
         out.say(f"  {describe_gate(out, gate)} [dim]{sanitize(gate['trace_id'])}[/]")
     tell_rounds(out, explanation.get("history", []))
-    if explanation.get("broke"):
-        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(explanation['broke']['reason'][:300]))}")
+    if broke := explanation.get("broke"):
+        out.say(f"  [yellow]![/] {out.text('explain.sent_back', why=sanitize(broke['reason'][:300]))}")
     _tell_verdict(out, explanation)
     decisions.tell_disputes(out, explanation.get("disputes", []))
     for name in ("waits_for", "missing"):
@@ -94,7 +98,7 @@ def tell_explanation(out: CommandOutput, explanation: dict[str, Any]) -> None:
     decisions.tell_decisions(out, explanation)
 
 
-def _tell_state(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def _tell_state(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print the state of a task, its agent and its order."""
     task = f"[bold]{sanitize(explanation['plan_id'])}/{sanitize(explanation['task_id'])}[/]"
     state = f"[bold]{out.code('state', explanation['state'])}[/]"
@@ -109,7 +113,7 @@ def _tell_state(out: CommandOutput, explanation: dict[str, Any]) -> None:
         out.say(f"  {out.text('explain.agent', agent=agent)}")
 
 
-def _tell_promise(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def _tell_promise(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print what done means for a task; of a foreign plan, what its messages show."""
     if explanation["promised"]:
         out.say(f"  {out.text('explain.derived' if explanation['promised']['derived'] else 'explain.promised')}")
@@ -121,7 +125,7 @@ def _tell_promise(out: CommandOutput, explanation: dict[str, Any]) -> None:
         _tell_messages(out, explanation)
 
 
-def _tell_given(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def _tell_given(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print which files were chosen as inputs, and which commands were superseded."""
     for choice in explanation.get("choices", ()):
         tasks, rule = sanitize(", ".join(choice["of"])), sanitize(choice["pick"])
@@ -132,7 +136,7 @@ def _tell_given(out: CommandOutput, explanation: dict[str, Any]) -> None:
         out.say(f"  {out.text('explain.superseded', command=sanitize(order['command_id']), why=why)}")
 
 
-def _tell_verdict(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def _tell_verdict(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print the engine's verdict, and the branch that it chose."""
     verdict = explanation["verdict"]
     if verdict is not None:
@@ -150,9 +154,9 @@ def _tell_verdict(out: CommandOutput, explanation: dict[str, Any]) -> None:
         if verdict["unverified"]:
             mark, names = f"[yellow]{out.text('remark.unproven')}[/]", sanitize(", ".join(verdict["unverified"]))
             out.say(f"  {out.text('explain.unverified', mark=mark, names=names)}")
-    if explanation.get("branch"):
-        tasks = sanitize(", ".join(explanation["branch"]["activate"]))
-        out.say(f"  {out.text('explain.branch', when=sanitize(explanation['branch']['when']), tasks=tasks)}")
+    if branch := explanation.get("branch"):
+        tasks = sanitize(", ".join(branch["activate"]))
+        out.say(f"  {out.text('explain.branch', when=sanitize(branch['when']), tasks=tasks)}")
 
 
 def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
@@ -162,9 +166,9 @@ def _describe_sandbox(out: CommandOutput, tier: str | None) -> str:
     return out.join(("", out.text("explain.sandbox", tier=sanitize(tier)))) if tier else ""
 
 
-def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
+def _tell_attempt(out: CommandOutput, turn: AttemptView) -> None:
     """Print how an attempt ended, its reason or result, and its evidence."""
-    usage = {"duration_s": 0, **turn.get("usage", {})}
+    usage: AttemptUsage = {"duration_s": 0, **turn.get("usage", {})}
     result = str(turn.get("reason") or turn.get("result") or "").strip()
     head = out.text(
         "explain.attempt",
@@ -192,14 +196,14 @@ def _tell_attempt(out: CommandOutput, turn: dict[str, Any]) -> None:
     _tell_seen(out, turn)
 
 
-def _tell_seen(out: CommandOutput, turn: dict[str, Any]) -> None:
+def _tell_seen(out: CommandOutput, turn: AttemptView) -> None:
     """Print the events, checks, claims and remarks of an attempt."""
-    events = turn.get("usage", {}).get("events")
-    if events:
+    usage: AttemptUsage = turn.get("usage", {})
+    if events := usage.get("events"):
         words = out.text("explain.events", count=events["count"], file=sanitize(events["file"]))
         out.say(f"    [dim]·[/] {words}")
-    if turn.get("usage", {}).get("self_check"):
-        why = summarize_lines(turn["usage"]["self_check"], 200)
+    if self_check := usage.get("self_check"):
+        why = summarize_lines(self_check, 200)
         out.say(f"    [yellow]![/] {out.text('explain.self_check', why=why)}")
     for check in turn.get("checks", ()):
         _tell_check(out, check)
@@ -217,7 +221,7 @@ def _tell_seen(out: CommandOutput, turn: dict[str, Any]) -> None:
         out.say(f"    {out.text('explain.merged', commit=sanitize(turn['commit'][:12]))}")
 
 
-def _tell_gate(out: CommandOutput, gate: dict[str, Any]) -> None:
+def _tell_gate(out: CommandOutput, gate: CheckpointView) -> None:
     """Print the decision of a checkpoint, if it had objections."""
     if gate["severity"]:
         mark = "[yellow]![/]" if gate["allowed"] else "[red]✗[/]"
@@ -226,7 +230,7 @@ def _tell_gate(out: CommandOutput, gate: dict[str, Any]) -> None:
         out.say(f"    {mark} {gate['checkpoint']} ({severity}): {why} [dim]{trace}[/]")
 
 
-def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
+def _tell_check(out: CommandOutput, check: CheckView) -> None:
     """Print the result of a check by the engine, and how far it can be trusted."""
     mark = "[green]✓[/]" if check["passed"] else "[red]✗[/]"
     failed = check.get("reason") or out.code("delivery", "failed")
@@ -236,6 +240,16 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
     notes += [out.text(f"remark.{_SOURCES[source]}")] if (source := check.get("source")) in _SOURCES else []
     if check.get("seen_at"):
         notes.append(out.text("explain.seen", at=check["seen_at"], whom=check["seen_for"]))
+    notes += [
+        out.text(
+            "explain.sealed",
+            name=each["name"],
+            machine=each["machine"],
+            tier=each["sandbox"],
+            key=each["public_key"][:12],
+        )
+        for each in check.get("seals") or ()
+    ]
     notes += [f"{picture['name']}.png {picture['sha256']}" for picture in check.get("pictures") or ()]
     detail = f": {sanitize(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {sanitize(check['id'])} ({sanitize(out.join(notes))}){detail}")
@@ -243,7 +257,7 @@ def _tell_check(out: CommandOutput, check: dict[str, Any]) -> None:
         tell_check_output(out, check["output"], "      ")
 
 
-def _tell_messages(out: CommandOutput, explanation: dict[str, Any]) -> None:
+def _tell_messages(out: CommandOutput, explanation: TaskExplanation) -> None:
     """Print what is known of a task of a plan that the engine does not run."""
     out.say(f"  {out.text('explain.not_engine')}")
     command = explanation["command"]

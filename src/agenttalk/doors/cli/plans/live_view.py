@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,13 @@ from agenttalk.doors.cli.plans import decisions, run_evidence
 
 if TYPE_CHECKING:
     from agenttalk.doors.cli.core.live_block import LiveBlock
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
+    from agenttalk.engine.budgets.denials import GateDenial
+    from agenttalk.engine.core.task_status import TaskUsage, TaskView
+    from agenttalk.engine.views.models.attempts import AttemptUsage, RoundView
+    from agenttalk.engine.views.models.plans import PlanView
+    from agenttalk.engine.views.models.tasks import TaskExplanation
+    from agenttalk.rules.agents.activity import TaskActivity
 
 MARKS: Final = {
     "pending": ("dim", "·"),
@@ -81,7 +88,7 @@ class LivePlanView:
         """A line below the tasks."""
         self._explains = explains
         self._one_change = one_change
-        self.explained: dict[str, dict[str, Any]] = {}
+        self.explained: dict[str, TaskExplanation] = {}
         """Task → its explanation, for the evidence at the end."""
         self._waits: set[str] = set()
         """The last lines about accounts that the plan waits for."""
@@ -115,20 +122,20 @@ class LivePlanView:
         """Whether time passes in it, so that it has to be shown again although nothing has happened."""
         return self._block is not None
 
-    def list_explained(self, standing: dict[str, Any] | None) -> list[str]:
+    def list_explained(self, standing: PlanView | None) -> list[str]:
         """Return the tasks whose explanations are needed at the end."""
         return run_evidence.list_explained(standing["tasks"]) if self._explains and standing is not None else []
 
-    def describe_done(self, standing: dict[str, Any]) -> dict[str, str]:
+    def describe_done(self, standing: PlanView) -> dict[str, str]:
         """Return what each task that is done took. Nothing where plain lines said so already."""
         done = [task for task in standing["tasks"] if task["board"] == "done"] if self._has_drawn else []
         return {
             task["task_id"]: f"[dim]{describe_usage(self._out, task['usage'])}[/]" for task in done if task.get("usage")
         }
 
-    def show(self, standing: dict[str, Any]) -> None:
+    def show(self, standing: PlanView) -> None:
         """Show the current status."""
-        standing = self._out.translate(self._ordered(standing))
+        standing = self._order(standing)
         self._note_working(standing)
         if self._block is not None:
             width, height = self._block.size
@@ -136,18 +143,18 @@ class LivePlanView:
         elif not self._out.as_json:
             self._say_changes(standing)
 
-    def describe_tasks(self, standing: dict[str, Any], width: int) -> list[str]:
+    def describe_tasks(self, standing: PlanView, width: int) -> list[str]:
         """Return the lines of all tasks, for a block in which there are other plans, too."""
-        standing = self._out.translate(self._ordered(standing))
+        standing = self._order(standing)
         self._note_working(standing)
         return [line for task in standing["tasks"] for line in self._describe_task(self._named(task), width)]
 
-    def _note_working(self, standing: dict[str, Any]) -> None:
+    def _note_working(self, standing: PlanView) -> None:
         now = time.monotonic()
         working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
         self._working = {task_id: self._working.get(task_id, now) for task_id in working}
 
-    def list_refused(self, standing: dict[str, Any]) -> list[str]:
+    def list_refused(self, standing: PlanView) -> list[str]:
         """Return the tasks in another round than before: `tell_refused` needs their explanations."""
         if self._out.as_json:
             return []
@@ -157,7 +164,7 @@ class LivePlanView:
             before = rounds if len(rounds) > _MOST_TOLD else {}
         return [task_id for task_id, number in rounds.items() if number and number != before.get(task_id, 0)]
 
-    def tell_refused(self, task_id: str, explanation: dict[str, Any]) -> None:
+    def tell_refused(self, task_id: str, explanation: TaskExplanation) -> None:
         """Print a line for each round of a task that was refused since this began. It stays above the block."""
         name = f"[bold]{sanitize_line(task_id)}[/] " if len(self._rounds or ()) > 1 else ""
         for entry in explanation["history"]:
@@ -173,15 +180,16 @@ class LivePlanView:
         if self._block is None:
             self._out.say(f"[yellow]![/] {self._notice}", err=True)
 
-    def conclude(self, standing: dict[str, Any]) -> None:
+    def conclude(self, standing: WatchedPlan) -> None:
         """Show the final status."""
         out = self._out
         if out.as_json:
             out.write_json({"ok": standing["result"] == "done", **standing})
             return
-        standing = out.translate(self._ordered(standing))
+        standing = {**standing, **self._order(standing)}
         result = "interrupted" if standing.get("interrupted") else standing["result"]
-        counts = out.join(_count_state(out, count, what) for what, count in standing["counts"].items() if count)
+        by_state: Mapping[str, Any] = standing["counts"]
+        counts = out.join(_count_state(out, count, state) for state, count in by_state.items() if count)
         took = describe_usage(out, standing.get("usage"), timed=False)
         lasted = out.text("time.seconds", seconds=time.monotonic() - self._began)
         summary = join_clauses(out, counts, lasted, took)
@@ -199,7 +207,7 @@ class LivePlanView:
         decisions.tell_decisions(out, standing)
         self._say_where_to_look(standing)
 
-    def _say_where_to_look(self, standing: dict[str, Any]) -> None:
+    def _say_where_to_look(self, standing: PlanView) -> None:
         """Print on standard error where to look next."""
         asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
         if asked:
@@ -210,17 +218,16 @@ class LivePlanView:
         if made is not None and made.is_dir():
             self._out.say(f"[cyan]→[/] {self._out.text('run.outputs', folder=sanitize(made))}", err=True)
 
-    def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
-        """Return the status with its tasks in the order of the plan."""
+    def _order(self, standing: PlanView) -> PlanView:
+        """Return the status with its tasks in the order of the plan, in the reader's language."""
         last = len(self._places)
-        return {
-            **standing,
-            "tasks": sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last)),
-        }
+        tasks = sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last))
+        ordered: PlanView = {**standing, "tasks": tasks}
+        return self._out.translate(ordered)
 
     # Plain lines
 
-    def _say_changes(self, standing: dict[str, Any]) -> None:
+    def _say_changes(self, standing: PlanView) -> None:
         """Print a line for each task that changed, and for each that began another phase."""
         few = len(standing["tasks"]) <= _MOST_TOLD
         for task in standing["tasks"]:
@@ -249,7 +256,7 @@ class LivePlanView:
 
     # The block
 
-    def _draw_lines(self, standing: dict[str, Any], width: int, height: int) -> list[str]:
+    def _draw_lines(self, standing: PlanView, width: int, height: int) -> list[str]:
         """Return the lines of the block. Where the terminal is too low, tasks at work come first."""
         head = [self._describe_plan(standing, width)]
         closing, questions = standing.get("closing"), standing.get("questions")
@@ -273,11 +280,11 @@ class LivePlanView:
         more = [f"[dim]{self._out.text('run.hidden', tasks=hidden)}[/]"] if left_out else []
         return [*head, *(line for lines in tasks.values() for line in lines), *more, *foot]
 
-    def _named(self, task: dict[str, Any]) -> dict[str, Any]:
+    def _named(self, task: TaskView) -> TaskView:
         return {**task, "task_id": ""} if self._one_change else task
 
-    def _describe_plan(self, standing: dict[str, Any], width: int) -> str:
-        usage = _add_running(standing)
+    def _describe_plan(self, standing: PlanView, width: int) -> str:
+        usage = _add_up((standing["usage"], *(task.get("activity") for task in standing["tasks"])))
         done = sum(task["board"] in {"done", "skipped"} for task in standing["tasks"])
         parts = [describe_duration(self._out, time.monotonic() - self._began)]
         parts += describe_cost(self._out, usage, short=width < _NARROW)
@@ -285,7 +292,7 @@ class LivePlanView:
         parts += [self._out.text("run.done_of", done=done, count=count)] if count > 1 else []
         return f"[bold]{sanitize_line(self._plan_id)}[/]  [dim]{' · '.join(parts)}[/]"
 
-    def _describe_task(self, task: dict[str, Any], width: int) -> list[str]:
+    def _describe_task(self, task: TaskView, width: int) -> list[str]:
         """Return the lines of a task: two while something is done for it."""
         out, activity = self._out, task.get("activity")
         if task["board"] not in {"working", "review"}:
@@ -295,7 +302,7 @@ class LivePlanView:
             return [f"[dim]·[/] {_name(task)} [dim]{waits}[/]"]
         colour, sign = MARKS[task["board"]]
         short = width < _NARROW
-        used = _usage_so_far(task)
+        used = _add_up((task["usage"], activity))
         parts = [_describe_round(out, activity, short=short)] if activity else []
         parts += [describe_duration(out, _measure_elapsed(task, self._working)), *describe_cost(out, used, short=short)]
         name = f"[bold]{sanitize_line(task['task_id'])}[/]" if short and task["task_id"] else _name(task)
@@ -330,7 +337,7 @@ def shorten_refusal(out: CommandOutput, reason: str) -> str:
     return out.translate(reason).replace(verdict_words.NOT_SHOWN.render(out.locale, name=CHECK, whys=""), "")
 
 
-def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
+def _describe_refusal(out: CommandOutput, refusal: RoundView) -> str:
     """Return which round was refused, and why."""
     why = summarize_lines(shorten_refusal(out, refusal["reason"]))
     number, by = refusal["round"], sanitize_line(refusal["by"])
@@ -339,11 +346,11 @@ def _describe_refusal(out: CommandOutput, refusal: dict[str, Any]) -> str:
     return out.text("run.refused_round_by", number=number, by=by, why=why)
 
 
-def _measure_elapsed(task: dict[str, Any], working: Mapping[str, float]) -> float:
+def _measure_elapsed(task: TaskView, working: Mapping[str, float]) -> float:
     """Return how long a task has been worked on, the current attempt included. `working` says since when."""
     began = working.get(task["task_id"], time.monotonic())
     now = _seconds_since(task.get("since"))
-    before: float = (task.get("usage") or {}).get("duration_s", 0.0)
+    before = task["usage"]["duration_s"] if task["usage"] else 0.0
     return before + (now if now is not None else time.monotonic() - began)
 
 
@@ -356,32 +363,35 @@ def _seconds_since(at: str | None) -> float | None:
     return max(0.0, (SystemClock().now() - datetime.fromisoformat(at)).total_seconds())
 
 
-def _name(task: dict[str, Any]) -> str:
+def _name(task: TaskView) -> str:
     agent = sanitize_line(task["agent_id"])
     return f"[bold]{sanitize_line(task['task_id'])}[/] [dim]{agent}[/]" if task["task_id"] else f"[bold]{agent}[/]"
 
 
-def _name_phase(activity: dict[str, Any]) -> str:
+def _name_phase(activity: TaskActivity) -> str:
     """Return what of an activity counts as a phase: not each tool of an agent, but each check."""
     return activity["phase"] if activity["phase"] == "working" else f"{activity['phase']} {activity['detail']}"
 
 
-def describe_doing(out: CommandOutput, task: dict[str, Any]) -> str:
+def describe_doing(out: CommandOutput, task: TaskView) -> str:
     """Return what a task is doing at this moment."""
     from agenttalk.rules.agents.activity import describe_activity
 
-    return sanitize_line(describe_activity(task["activity"], task["agent_id"], out.locale))
+    activity = task["activity"]
+    return sanitize_line(describe_activity(activity, task["agent_id"], out.locale)) if activity is not None else ""
 
 
-def _describe_phase(out: CommandOutput, task: dict[str, Any]) -> str:
+def _describe_phase(out: CommandOutput, task: TaskView) -> str:
     """Return the phase of a task, without what changes all the time."""
     activity = task["activity"]
-    steady = {"tool": "", "file": "", "tests_done": None, "detail": activity["detail"]}
-    steady |= {"detail": ""} if activity["phase"] == "working" else {}
-    return describe_doing(out, {**task, "activity": {**activity, **steady}})
+    if activity is None:
+        return ""
+    detail = "" if activity["phase"] == "working" else activity["detail"]
+    steady: TaskActivity = {**activity, "tool": "", "file": "", "tests_done": None, "detail": detail}
+    return describe_doing(out, {**task, "activity": steady})
 
 
-def _describe_round(out: CommandOutput, activity: dict[str, Any], *, short: bool) -> str:
+def _describe_round(out: CommandOutput, activity: TaskActivity, *, short: bool) -> str:
     """Return which round it is, where there may be several."""
     number, most = activity["round"], activity["rounds"]
     if most is None or most < 2:
@@ -389,19 +399,16 @@ def _describe_round(out: CommandOutput, activity: dict[str, Any], *, short: bool
     return f"{number}/{most}" if short else out.text("remark.round_of", number=number, most=most)
 
 
-def _usage_so_far(task: dict[str, Any]) -> dict[str, Any]:
-    """Return what a task has used so far, the current attempt included."""
-    usage, activity = task.get("usage") or {}, task.get("activity") or {}
-    return {name: (usage.get(name) or 0) + (activity.get(name) or 0) for name in ("tokens", "cost_usd")}
+def _add_up(used: Iterable[TaskUsage | TaskActivity | None]) -> AttemptUsage:
+    """Return the tokens and the cost of several tasks, or of the attempts at one."""
+    known = [usage for usage in used if usage]
+    return {
+        "tokens": sum(usage["tokens"] or 0 for usage in known),
+        "cost_usd": sum(usage["cost_usd"] or 0 for usage in known),
+    }
 
 
-def _add_running(standing: dict[str, Any]) -> dict[str, Any]:
-    """Return what a plan has used so far, with the turns under way."""
-    usages = [standing.get("usage") or {}, *(task.get("activity") or {} for task in standing["tasks"])]
-    return {name: sum(usage.get(name) or 0 for usage in usages) for name in ("tokens", "cost_usd")}
-
-
-def describe_cost(out: CommandOutput, usage: dict[str, Any], *, short: bool = False) -> list[str]:
+def describe_cost(out: CommandOutput, usage: TaskUsage | AttemptUsage, *, short: bool = False) -> list[str]:
     """Return tokens and cost in words, as far as there were any."""
     tokens, cost = usage.get("tokens") or 0, usage.get("cost_usd") or 0
     parts = [_shorten_count(tokens) if short else out.count(tokens, "token")] if tokens else []
@@ -412,7 +419,7 @@ def _shorten_count(number: int) -> str:
     return f"{number / 1000:.0f}k" if number >= 10_000 else f"{number:,}"
 
 
-def _line(out: CommandOutput, task: dict[str, Any]) -> str:
+def _line(out: CommandOutput, task: TaskView) -> str:
     colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
     took = describe_usage(out, task.get("usage")) if task["board"] in {"done", "failed"} else ""
     remark = " [dim]·[/] ".join(part for part in (took, _remark(out, task)) if part)
@@ -426,13 +433,13 @@ def describe_open_questions(out: CommandOutput, questions: Sequence[str]) -> str
     )
 
 
-def describe_gate(out: CommandOutput, gate: dict[str, Any]) -> str:
+def describe_gate(out: CommandOutput, gate: GateDenial) -> str:
     """Return the objections of a checkpoint to a task, and who overrode it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
     why = sanitize("; ".join(gate["reasons"])[:300])
     words = out.text("remark.overridden")
-    by = f" [dim]· {words}[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
-    note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
+    by = f" [dim]· {words}[/] {sanitize(who)}" if (who := gate.get("overridden_by")) else ""
+    note = f" [dim]({sanitize(reason[:160])})[/]" if (reason := gate.get("why")) else ""
     return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
 
 
@@ -441,13 +448,13 @@ def join_clauses(out: CommandOutput, *clauses: str) -> str:
     return out.join(filter(None, clauses), ";")
 
 
-def describe_usage(out: CommandOutput, usage: dict[str, Any] | None, *, timed: bool = True) -> str:
+def describe_usage(out: CommandOutput, usage: TaskUsage | AttemptUsage | None, *, timed: bool = True) -> str:
     """Return a usage in words: the time, and tokens, cost and tool calls if there were any."""
     if not usage:
         return ""
     parts = [describe_duration(out, usage["duration_s"])] if timed else []
     parts += describe_cost(out, usage)
-    parts += [out.text("cli.no_price", model=sanitize(str(usage["unpriced"])))] if usage.get("unpriced") else []
+    parts += [out.text("cli.no_price", model=sanitize(str(model)))] if (model := usage.get("unpriced")) else []
     calls = usage.get("tool_calls")
     parts += [out.count(calls, "tool call")] if calls else []
     return out.join(parts)
@@ -464,7 +471,7 @@ def describe_duration(out: CommandOutput, seconds: float) -> str:
     return out.text("time.minutes", minutes=minutes, seconds=left)
 
 
-def _remark(out: CommandOutput, task: dict[str, Any]) -> str:
+def _remark(out: CommandOutput, task: TaskView) -> str:
     parts = []
     if task["score"] is not None:
         parts.append(out.text("remark.score", score=task["score"]))

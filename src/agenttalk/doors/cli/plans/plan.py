@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.dag import Node
     from agenttalk.contracts.dag import Output as Made
     from agenttalk.contracts.errors import Problem
-    from agenttalk.contracts.planfile.yaml_text import YamlSource
+    from agenttalk.contracts.planfile.yaml_text import TextPosition, YamlSource
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
 app = typer.Typer(
@@ -151,13 +151,22 @@ def _tell_refused(out: CommandOutput, file: str, problems: Iterable[Problem]) ->
         out.write_json({"ok": False, "problems": _as_json(found), "warnings": [], "task_dag": None})
         return
     _tell_problems(out, found)
-    out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
+    _tell_end(out, file, len(found))
+
+
+def _tell_end(out: CommandOutput, file: str, count: int) -> None:
+    words = out.text("run.plan_refused", file=_name(file), problems=out.count(count, "problem"))
+    out.say(f"[bold red]{out.text('run.no_plan')}[/]{words}", err=True)
 
 
 def _tell(out: CommandOutput, file: str, source: YamlSource, compiled: CompiledPlan, written: list[str]) -> None:
     from agenttalk.rules.planfile.compiler import compute_waves
+    from agenttalk.rules.text import plan_words
 
-    problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
+    def add(text: str, mark: TextPosition) -> str:
+        return plan_words.PLACED(what=text, line=mark.line, column=mark.column)
+
+    problems, warnings = source.located(compiled.problems, add), source.located(compiled.warnings, add)
     order = compute_waves(compiled.dag)
     if out.as_json:
         out.write_json(
@@ -182,7 +191,7 @@ def _tell(out: CommandOutput, file: str, source: YamlSource, compiled: CompiledP
         for path in written:
             out.say(f"  {sanitize(path)}")
     else:
-        out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(problems), 'problem')}", err=True)
+        _tell_end(out, file, len(problems))
 
 
 def _tell_plan(out: CommandOutput, compiled: CompiledPlan, order: list[list[str]]) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
     from agenttalk.contracts.core.vocabulary import Locale
     from agenttalk.doors.cli.core.engine_client import EngineClient
+    from agenttalk.doors.cli.plans.watched_plan import WatchedPlan
     from agenttalk.engine.operation.engine import Engine
+    from agenttalk.engine.views.models.plans import PlanView
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
 run_app = typer.Typer(add_completion=False)
@@ -104,12 +106,15 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     """Return the plan with its uncommitted changes included. Raises UsageError when it works on no repository."""
     workspace = compiled.manifest.workspace
     if workspace is None:
-        raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        hint = ERRORS["no_take_uncommitted"]()
+        raise UsageError(Code.OPTION_INVALID, ERRORS["no_repository_in_plan"](), hint=hint)
     taking = workspace.model_copy(update={"uncommitted": "take"})
     return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
 
 
-def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
+def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> WatchedPlan:
     """Run a plan file until it ends or waits, and return its status. Raises ContractError when it is not valid."""
     from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -127,7 +132,7 @@ def _run_compiled(
     watch: bool,
     quiet: bool = False,
     sandbox: Tier | None = None,
-) -> dict[str, Any]:
+) -> WatchedPlan:
     """Run a plan and show its progress. With `quiet`, the caller prints the result."""
     from agenttalk.doors.cli.plans import warnings
 
@@ -147,7 +152,7 @@ def follow_compiled(
     quiet: bool = False,
     until_asked: bool = False,
     sandbox: Tier | None = None,
-) -> dict[str, Any]:
+) -> WatchedPlan:
     """Run a plan whose warnings were shown, and show its progress. With `quiet`, the caller prints the result.
 
     With `until_asked` it also ends at a question to a person that would not keep its tasks from going on. The status
@@ -217,12 +222,12 @@ def _run_until_settled(
     root: Path,
     compiled: CompiledPlan,
     live: LivePlanView,
-    over: Callable[[dict[str, Any]], bool],
+    over: Callable[[PlanView], bool],
     *,
     watch: bool,
     sandbox: Tier | None,
     locale: Locale,
-) -> dict[str, Any]:
+) -> WatchedPlan:
     """Run the plan, in an engine if one runs, else here, until it ends or waits.
 
     An engine that was started for another plan may end before ours: then the next engine is followed, or the plan
@@ -270,11 +275,11 @@ def _run_here(
     root: Path,
     compiled: CompiledPlan,
     live: LivePlanView,
-    over: Callable[[dict[str, Any]], bool],
+    over: Callable[[PlanView], bool],
     *,
     watch: bool,
     sandbox: Tier | None,
-) -> dict[str, Any]:
+) -> WatchedPlan:
     from agenttalk import wiring
     from agenttalk.wiring import settings
 
@@ -287,8 +292,9 @@ def _run_here(
     code = root_access.run_loop(start, following.interrupt)
     if following.standing is None:  # stopped before the first status
         raise KeyboardInterrupt
-    interrupted = {"result": "running", "interrupted": True} if code == root_access.EXIT_INTERRUPTED else {}
-    return {**following.standing, **interrupted}
+    if code == root_access.EXIT_INTERRUPTED:
+        return cast("WatchedPlan", {**following.standing, "result": "running", "interrupted": True})
+    return cast("WatchedPlan", following.standing)
 
 
 class _Following:
@@ -298,7 +304,7 @@ class _Following:
         self,
         compiled: CompiledPlan,
         live: LivePlanView,
-        over: Callable[[dict[str, Any]], bool],
+        over: Callable[[PlanView], bool],
         *,
         watch: bool,
     ) -> None:
@@ -309,7 +315,7 @@ class _Following:
         self._watch = watch
         self._interrupt: asyncio.Event | None = None
         """Set by Ctrl-C, once the plan runs."""
-        self.standing: dict[str, Any] | None = None
+        self.standing: PlanView | None = None
         """The last status."""
 
     def interrupt(self) -> bool:
@@ -334,7 +340,7 @@ class _Following:
             if follow.done():
                 await follow
                 for task_id in self._live.list_explained(self.standing):
-                    self._live.explained[task_id] = dict(await running.service.plans.explain(plan.dag.plan_id, task_id))
+                    self._live.explained[task_id] = await running.service.plans.explain(plan.dag.plan_id, task_id)
                 return
             await running.dispatcher.interrupt_turns()
             await self._read(running)
@@ -364,18 +370,18 @@ class _Following:
                 finally:
                     watching.cancel()
 
-    async def _read(self, running: Engine) -> dict[str, Any]:
+    async def _read(self, running: Engine) -> PlanView:
         """Read the status, and show it."""
         plan_id = self._compiled.dag.plan_id
         settled = not self._watch and not (self._interrupt and self._interrupt.is_set())
         read = running.service.plans.settle if settled else running.service.plans.read_status
-        self.standing = dict(await read(plan_id))
+        self.standing = await read(plan_id)
         for task_id in self._live.list_refused(self.standing):
-            self._live.tell_refused(task_id, dict(await running.service.plans.explain(plan_id, task_id)))
+            self._live.tell_refused(task_id, await running.service.plans.explain(plan_id, task_id))
         self._live.show(self.standing)
         return self.standing
 
-    async def _show_activities(self, running: Engine, standing: dict[str, Any]) -> None:
+    async def _show_activities(self, running: Engine, standing: PlanView) -> None:
         """Show what the tasks of a status do meanwhile. That is not stored, so nothing is read of the store."""
         import asyncio
 
@@ -394,14 +400,14 @@ def _run_in_engine(
     client: EngineClient,
     compiled: CompiledPlan,
     live: LivePlanView,
-    over: Callable[[dict[str, Any]], bool],
+    over: Callable[[PlanView], bool],
     *,
     watch: bool,
-) -> dict[str, Any]:
+) -> WatchedPlan:
 
     context = _context()
     client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
-    standing: dict[str, Any] = {}
+    standing: WatchedPlan | None = None
     with _noting_interrupts() as interrupts, suppress(KeyboardInterrupt):
         while not interrupts:
             path = f"/api/plans/{compiled.dag.plan_id}"
@@ -414,6 +420,8 @@ def _run_in_engine(
                     live.explained[task_id] = client.get(f"{path}/tasks/{task_id}/explanation")
                 return standing
             time.sleep(PACE)
+    if standing is None:  # stopped before the first status
+        raise KeyboardInterrupt
     # We only stop following: the engine continues.
     return {**standing, "result": "running"}
 
@@ -438,7 +446,7 @@ def _noting_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
+def to_documents(compiled: CompiledPlan) -> dict[str, object]:
     """Return a plan as the API takes it."""
     return {
         "dag": compiled.dag.as_json(),
@@ -448,7 +456,7 @@ def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
     }
 
 
-def _is_over(standing: dict[str, Any], *, watch: bool, until_asked: bool) -> bool:
+def _is_over(standing: PlanView, *, watch: bool, until_asked: bool) -> bool:
     # A question about a task that has failed is followed by the end of its plan.
     failed = all(task["state"] == "FAILED" for task in standing["tasks"])
     if until_asked and standing["questions"] and standing["closing"] is None and not failed:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
+    from agenttalk.engine.core.task_status import TaskView
+    from agenttalk.engine.views.models.attempts import CheckView
+    from agenttalk.engine.views.models.plans import PlanView
+    from agenttalk.engine.views.models.tasks import TaskExplanation
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
 MOST: Final = 20
@@ -21,7 +25,7 @@ _CHECKS: Final = 8
 _ENDED: Final = ("failed", "blocked", "done")
 
 
-def list_explained(tasks: Sequence[dict[str, Any]]) -> list[str]:
+def list_explained(tasks: Sequence[TaskView]) -> list[str]:
     """Return the tasks whose evidence is shown at the end, the most important ones first."""
     ended = [task for task in tasks if task["board"] in _ENDED and task["attempt"]]
     ended.sort(key=lambda task: _ENDED.index(task["board"]))
@@ -29,7 +33,7 @@ def list_explained(tasks: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def tell_evidence(
-    out: CommandOutput, tasks: Sequence[dict[str, Any]], explained: dict[str, dict[str, Any]], took: dict[str, str]
+    out: CommandOutput, tasks: Sequence[TaskView], explained: Mapping[str, TaskExplanation], took: dict[str, str]
 ) -> None:
     """Print on standard error for each task that ended how far it is proven, and by which checks.
 
@@ -45,7 +49,7 @@ def tell_evidence(
             out.say(f"  {mark} [bold]{sanitize_line(task['task_id'])}[/]: {words}", err=True)
 
 
-def describe_evidence(out: CommandOutput, task: dict[str, Any], explanation: dict[str, Any]) -> str:
+def describe_evidence(out: CommandOutput, task: TaskView, explanation: TaskExplanation) -> str:
     """Return what a task rests on; empty if nothing was checked and nothing is claimed."""
     attempts = explanation["attempts"]
     checks = list(attempts[-1].get("checks", ())) if attempts else []
@@ -60,7 +64,7 @@ def describe_evidence(out: CommandOutput, task: dict[str, Any], explanation: dic
     return " [dim]·[/] ".join(parts)
 
 
-def _describe_check(out: CommandOutput, check: dict[str, Any]) -> str:
+def _describe_check(out: CommandOutput, check: CheckView) -> str:
     name = sanitize_line(check["id"])
     if not check["passed"]:
         return f"[red]{out.text('remark.check_failed', check=name)}[/]"
@@ -85,7 +89,7 @@ def tell_changes(out: CommandOutput, compiled: CompiledPlan) -> bool:
     return True
 
 
-def list_next(standing: dict[str, Any], root: Path, *, changed: bool) -> Iterator[str]:
+def list_next(standing: PlanView, root: Path, *, changed: bool) -> Iterator[str]:
     """Yield the commands to type next."""
     plan_id = standing["plan_id"]
     given = find_root(Path.cwd())

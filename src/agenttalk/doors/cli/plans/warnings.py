@@ -21,10 +21,10 @@ def require_repository(compiled: CompiledPlan) -> None:
     """Raise UsageError when the repository of a plan does not exist."""
     workspace = compiled.manifest.workspace
     if workspace is not None and not Path(workspace.repo).is_dir():
-        message = f"there is no repository {workspace.repo}"
-        raise UsageError(
-            Code.FILE_UNREADABLE, message, hint="check workspace.repo in the plan, or create the repository first"
-        )
+        from agenttalk.rules.text.cli_words import ERRORS
+
+        message = ERRORS["no_repository_there"](path=workspace.repo)
+        raise UsageError(Code.FILE_UNREADABLE, message, hint=ERRORS["no_repository_there_hint"]())
 
 
 def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:

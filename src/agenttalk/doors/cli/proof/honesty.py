@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -24,7 +25,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     return 0
 
 
-def _tell(out: CommandOutput, found: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, found: Mapping[str, Any]) -> None:
     if not found["total"]["turns"] and not found["validators"]:
         out.say(f"[dim]{out.text('honesty.no_turn')}[/]")
         return
@@ -46,11 +47,11 @@ def _tell(out: CommandOutput, found: dict[str, Any]) -> None:
         out.say(f"[yellow]![/] {out.text('honesty.uncounted', count=found['uncounted'])}")
 
 
-def _name_model(out: CommandOutput, row: dict[str, Any]) -> str:
+def _name_model(out: CommandOutput, row: Mapping[str, Any]) -> str:
     return sanitize(row["model"]) or out.text("honesty.no_model")
 
 
-def _format_judgement(out: CommandOutput, row: dict[str, Any]) -> str:
+def _format_judgement(out: CommandOutput, row: Mapping[str, Any]) -> str:
     """Format the numbers of a validator in one line."""
     counted = ["judged", "misled", "overruled", *(["unjudged"] if row["unjudged"] else [])]
     parts = [out.text(f"honesty.{name}", count=row[name]) for name in counted]
@@ -59,7 +60,7 @@ def _format_judgement(out: CommandOutput, row: dict[str, Any]) -> str:
     return out.join(parts)
 
 
-def format_honesty(out: CommandOutput, row: dict[str, Any]) -> str:
+def format_honesty(out: CommandOutput, row: Mapping[str, Any]) -> str:
     """Format the numbers of an agent, a model or a kind of task in one line."""
     if not row["claims"]:
         return out.text("honesty.no_claim", turns=out.count(row["turns"], "turn"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import JsonOption, RootOption
 from agenttalk.doors.cli.plans import code, decisions
+
+if TYPE_CHECKING:
+    from agenttalk.engine.plans.releases import ReleaseView
 
 release_app = typer.Typer(add_completion=False)
 
@@ -30,10 +33,10 @@ def release(
     by = getpass.getuser()
 
     code.verify_plan(folder, plan)  # the evidence of an approval may have become stale
-    told = root_access.ask_root(
+    told: ReleaseView = root_access.ask_root(
         folder,
         f"/api/plans/{plan}/release",
-        lambda local: local.plans.carry_out(plan, "release", {"by": by}) if again else local.plans.read_release(plan),
+        lambda local: local.plans.decide_release(plan, by=by) if again else local.plans.read_release(plan),
         {"by": by} if again else None,
     )
     if out.as_json:

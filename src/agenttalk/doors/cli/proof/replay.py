@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import typer
 
     from agenttalk.contracts.policy import AuditPolicy
+    from agenttalk.engine.proof.policy_replay import JudgedTask, ReplayCursor, ReplayPage
 
 
 NOT_KEPT: Final = 1
@@ -41,9 +43,9 @@ def replay(
     request = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {})}
     totals = dict.fromkeys(_WORDS, 0)
     printed = False
-    place: dict[str, Any] | None = {}
-    while place is not None:
-        page = _read_page(folder, policy, {**request, **place})
+    place: ReplayCursor | None = None
+    while True:
+        page = _read_page(folder, policy, {**request, **(place or {})})
         for done in page["dones"]:
             totals[done["standing"]] += 1
             if out.as_json:  # one at a time, so that a long history is never in memory
@@ -52,6 +54,8 @@ def replay(
             else:
                 _print_task(out, done)
         place = page["next"]
+        if place is None:
+            break
     kept = totals["kept"] == sum(totals.values())
     if out.as_json:
         sys.stdout.write(f'{"" if printed else _BEGIN}],"ok":{wire.to_text(kept)},"totals":{wire.to_text(totals)}}}\n')
@@ -60,14 +64,13 @@ def replay(
     return 0 if kept else NOT_KEPT
 
 
-def _read_page(folder: Path, policy: AuditPolicy, request: dict[str, Any]) -> dict[str, Any]:
-    page: dict[str, Any] = root_access.ask_root(
+def _read_page(folder: Path, policy: AuditPolicy, request: Mapping[str, object]) -> ReplayPage:
+    return root_access.ask_root(
         folder, "/api/audit/replay", lambda local: local.plans.replay_policy(policy, request), request
     )
-    return page
 
 
-def _print_task(out: CommandOutput, done: dict[str, Any]) -> None:
+def _print_task(out: CommandOutput, done: JudgedTask) -> None:
     name = f"[bold]{sanitize(done['plan_id'])}/{sanitize(done['task_id'])}[/]"
     later = "" if done["stands"] else ", no longer in force"
     out.say(f"{_SIGNS[done['standing']]} {name} {_WORDS[done['standing']]} [dim]({done['at']}{later})[/]")

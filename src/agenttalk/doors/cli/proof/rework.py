@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,11 @@ from agenttalk.doors.cli.core.output import (
     tell_check_output,
 )
 from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agenttalk.engine.views.models.attempts import RoundView
 
 app = typer.Typer(add_completion=False)
 
@@ -45,7 +50,7 @@ def rework(
     return steer_plan(ctx, root, as_json, plan, "rework", more, "steer.rework", task=task_id, answer=chosen[0])
 
 
-def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
+def tell_rounds(out: CommandOutput, history: Sequence[RoundView]) -> None:
     """Print every rework round of a task: who refused the work and why, and the result."""
     for entry in history:
         by = f"[bold]{sanitize(entry['by'])}[/]"
@@ -62,7 +67,7 @@ def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
             out.say(f"    [cyan]→[/] {sanitize(entry['result'])}")
 
 
-def _tell_refusal(out: CommandOutput, entry: dict[str, Any], by: str) -> None:
+def _tell_refusal(out: CommandOutput, entry: RoundView, by: str) -> None:
     match entry.get("round"):
         case None:
             number = out.text("rounds.stuck" if entry.get("stuck") else "rounds.last")

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlencode
 
 import typer
 
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize_line
+
+if TYPE_CHECKING:
+    from agenttalk.engine.views.models.toolchain import (
+        AuditedTurn,
+        BoardTask,
+        CommentView,
+        OutgoingPage,
+        OutgoingView,
+        SourceOutage,
+        ToolchainTask,
+        ToolchainTaskPage,
+        ToolchainWarning,
+        VerificationView,
+    )
 
 app = typer.Typer(no_args_is_help=True, help="Show the tasks that forge events created.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
@@ -38,7 +52,7 @@ def tasks(
     out, folder = root_access.choose_root(ctx, root, as_json)
 
     filters = {"assignee": assignee, "status": status, "action_type": action_type}
-    found: list[dict[str, Any]] = []
+    found: list[ToolchainTask] = []
     after: int | None = 0
     while after is not None:
         page = _read_task_page(folder, filters, after)
@@ -56,20 +70,20 @@ def tasks(
             out.say(f"  [dim]{sanitize_line(each['closed_why'])}[/]")
     if not found:
         out.say("no tasks")
-    for each in _list_warnings(folder):
-        out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
-        out.say(f"  [cyan]→[/] {sanitize_line(each['hint'])}")
+    for warning in _list_warnings(folder):
+        words = f"{sanitize_line(warning['message'])} ({warning['times']} times)"
+        out.say(f"[yellow]![/] {words} [dim]\\[{warning['code']}][/]")
+        out.say(f"  [cyan]→[/] {sanitize_line(warning['hint'])}")
     return 0
 
 
-def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> dict[str, Any]:
+def _read_task_page(folder: Path, filters: dict[str, str], after: int) -> ToolchainTaskPage:
     query = urlencode({key: value for key, value in filters.items() if value} | {"after": after, "limit": _PAGE})
-    page: dict[str, Any] = root_access.ask_root(
+    return root_access.ask_root(
         folder,
         f"/api/toolchain/tasks?{query}",
         lambda local: local.forges.list_tasks(**filters, after=after, limit=_PAGE),
     )
-    return page
 
 
 @app.command("task")
@@ -103,11 +117,11 @@ def task(
     return 0
 
 
-def _unproven(task: dict[str, Any]) -> str:
+def _unproven(task: BoardTask) -> str:
     return " [yellow](unproven)[/]" if task["proven"] is False else ""
 
 
-def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
+def _tell_turn(out: CommandOutput, turn: AuditedTurn) -> None:
     """Print a turn: its reports, then what the forge showed, then the verdict."""
     out.say(f"[bold]{sanitize_line(turn['command_id'])}[/] {turn['how']}")
     for remark in turn["said"]:
@@ -123,12 +137,12 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
         out.say(f"  [red]✗[/] {sanitize_line(turn['reason'])}")
 
 
-def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
+def _tell_remark(out: CommandOutput, remark: CommentView) -> None:
     author, kind = sanitize_line(remark["author"]), sanitize_line(remark["type"])
     out.say(f"  [cyan]{author}[/] ({kind}): {sanitize_line(remark['body'])}")
 
 
-def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
+def _tell_result(out: CommandOutput, verify: VerificationView) -> None:
     """Print the result of the verification, with its code."""
     mark = "[green]✓[/]" if verify["passed"] else "[red]✗[/]"
     trust = f" [dim]({verify['trust']})[/]" if verify["trust"] else ""
@@ -140,9 +154,7 @@ def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List events that no agent could get, because no agent has the account."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())[
-        "warnings"
-    ]
+    found = _list_warnings(folder)
     if out.as_json:
         out.write_json({"ok": True, "warnings": found})
         return 0
@@ -153,12 +165,9 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     return 0
 
 
-def _list_warnings(folder: Path) -> list[dict[str, Any]]:
-    answer: dict[str, Any] = root_access.ask_root(
-        folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings()
-    )
-    warnings: list[dict[str, Any]] = answer["warnings"]
-    return warnings
+def _list_warnings(folder: Path) -> list[ToolchainWarning]:
+    answer = root_access.ask_root(folder, "/api/toolchain/warnings", lambda local: local.forges.list_warnings())
+    return answer["warnings"]
 
 
 @app.command("outgoing")
@@ -170,8 +179,8 @@ def outgoing(
 ) -> int:
     """List what the engine writes at forges: what waits, how often it was tried, and what a person must decide."""
     out, folder = root_access.choose_root(ctx, root, as_json)
-    found: list[dict[str, Any]] = []
-    away: list[dict[str, Any]] = []
+    found: list[OutgoingView] = []
+    away: list[SourceOutage] = []
     after: int | None = 0
     while after is not None:
         answer = _read_outgoing_page(folder, after)
@@ -180,9 +189,9 @@ def outgoing(
     if out.as_json:
         out.write_json({"ok": True, "outgoing": found, "away": away})
         return 0
-    for each in away:
-        again = f"next try at {each['asked_again_at']}"
-        out.say(f"[red]✗[/] {sanitize_line(each['source'])} has not answered since {each['since']}; {again}")
+    for outage in away:
+        again = f"next try at {outage['asked_again_at']}"
+        out.say(f"[red]✗[/] {sanitize_line(outage['source'])} has not answered since {outage['since']}; {again}")
     for each in found:
         tried = f", tried {each['tries']} times" if each["tries"] > 1 or (each["tries"] and not each["posted"]) else ""
         out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {sanitize_line(each['object'])}")
@@ -194,11 +203,10 @@ def outgoing(
     return 0
 
 
-def _read_outgoing_page(folder: Path, after: int) -> dict[str, Any]:
-    page: dict[str, Any] = root_access.ask_root(
+def _read_outgoing_page(folder: Path, after: int) -> OutgoingPage:
+    return root_access.ask_root(
         folder, f"/api/toolchain/outgoing?after={after}", lambda local: local.forges.list_outgoing(after)
     )
-    return page
 
 
 @app.command("reconcile")

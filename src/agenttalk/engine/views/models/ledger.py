@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
-
-from agenttalk.contracts.core.wire import JsonObject
 
 
 class FactView(TypedDict):
@@ -15,7 +14,7 @@ class FactView(TypedDict):
     at: str
     kind: str
     subject: str
-    body: JsonObject
+    body: Mapping[str, object]
     hash: str | None
 
 
@@ -42,7 +41,7 @@ class DecisionView(TypedDict):
     kind: str
     subject: str
     by: str | None
-    decision: JsonObject
+    decision: Mapping[str, object]
     task_id: NotRequired[str]
     agent_id: NotRequired[str]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from agenttalk.contracts.core.wire import JsonObject
 from agenttalk.contracts.errors import Problem
 from agenttalk.engine.budgets.day_limit import DayView
 from agenttalk.engine.people.questions import HumanQuestion
@@ -93,8 +92,8 @@ class AgentSummary(TypedDict):
     last_heartbeat: str | None
     current: list[RunningTask]
     queued: int
-    honesty: JsonObject
-    usage: JsonObject
+    honesty: dict[str, object]
+    usage: dict[str, object]
     by_model: list[ModelHonesty]
 
 

@@ -10,6 +10,7 @@ from agenttalk.engine.core.task_status import TaskView
 from agenttalk.engine.people.dispute_rows import OpenDisputeView
 from agenttalk.engine.plans.dag_reviews import DagReviewView
 from agenttalk.engine.plans.releases import ReleaseView
+from agenttalk.engine.views.models.attempts import AttemptView, RoundView, VerdictView
 
 
 class TaskPage(TypedDict):
@@ -93,9 +94,9 @@ class _ExplainedTask(TaskView):
     asked: str | None
     promised: PromiseSummary | None
     waits_for: list[str]
-    attempts: list[JsonObject]
+    attempts: list[AttemptView]
     """How each attempt ended, as its fact in the ledger says."""
-    verdict: JsonObject | None
+    verdict: VerdictView | None
     moves_on: str
     running: bool
     """Whether an attempt is under way."""
@@ -103,7 +104,7 @@ class _ExplainedTask(TaskView):
     broke: RegressionSummary | None
     choices: list[InputChoice]
     superseded: list[RecalledCommand]
-    history: list[JsonObject]
+    history: list[RoundView]
     """The rounds of rework, each with its result."""
     gates: list[GateDenial]
     branch: TakenBranch | None

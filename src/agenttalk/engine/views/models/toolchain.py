@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.engine.views.models.attempts import CheckView
 
 
 class BoardTask(TypedDict):
@@ -137,7 +138,7 @@ class AuditedTurn(TypedDict):
     how: str
     cause: str
     reason: str | None
-    seen: list[JsonObject]
+    seen: list[CheckView]
     verify: VerificationView | None
     said: list[CommentView]
 

@@ -98,7 +98,9 @@ CREATE TABLE workers (
     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'quarantined', 'removed')),
     failures integer NOT NULL DEFAULT 0,
     reason text NOT NULL DEFAULT '',
-    at text NOT NULL
+    at text NOT NULL,
+    role text NOT NULL DEFAULT 'agents' CHECK (role IN ('agents', 'verifier')),
+    tried_at text NOT NULL DEFAULT ''
 );
 
 -- Tokens with which a worker can enrol, by their hash. Each is good once.
@@ -108,12 +110,36 @@ CREATE TABLE worker_invitations (
     labels text NOT NULL,
     at text NOT NULL,
     expires_at text NOT NULL,
-    worker text NOT NULL DEFAULT ''
+    worker text NOT NULL DEFAULT '',
+    role text NOT NULL DEFAULT 'agents'
 );
 CREATE INDEX worker_invitations_expiring ON worker_invitations (expires_at);
 
--- Pools that were paused once.
+-- Pools: what their workers do, and whether they are paused.
 CREATE TABLE worker_pools (
     pool text PRIMARY KEY,
-    paused integer NOT NULL
+    paused integer NOT NULL,
+    role text NOT NULL DEFAULT 'agents'
 );
+
+-- Where agents ran on workers: no verifier there checks their work until its machine has started anew.
+CREATE TABLE machine_agents (
+    agent_id text NOT NULL,
+    machine text NOT NULL,
+    start text NOT NULL,
+    at text NOT NULL,
+    PRIMARY KEY (agent_id, machine, start)
+);
+
+-- Checks that verifiers made since they were last tried. Of one that turns out to lie none counts.
+CREATE TABLE verifications (
+    lease text PRIMARY KEY,
+    worker text NOT NULL,
+    board text NOT NULL,
+    plan_id text NOT NULL,
+    task_id text NOT NULL,
+    check_id text NOT NULL,
+    key text NOT NULL,
+    at text NOT NULL
+);
+CREATE INDEX verifications_of_worker ON verifications (worker, at);

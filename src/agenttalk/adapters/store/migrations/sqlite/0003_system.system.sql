@@ -98,7 +98,9 @@ CREATE TABLE workers (
     state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'quarantined', 'removed')),
     failures INTEGER NOT NULL DEFAULT 0,
     reason TEXT NOT NULL DEFAULT '',
-    at TEXT NOT NULL
+    at TEXT NOT NULL,
+    role TEXT NOT NULL DEFAULT 'agents' CHECK (role IN ('agents', 'verifier')),
+    tried_at TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 
 -- Tokens with which a worker can enrol, by their hash. Each is good once.
@@ -108,12 +110,36 @@ CREATE TABLE worker_invitations (
     labels TEXT NOT NULL,
     at TEXT NOT NULL,
     expires_at TEXT NOT NULL,
-    worker TEXT NOT NULL DEFAULT ''
+    worker TEXT NOT NULL DEFAULT '',
+    role TEXT NOT NULL DEFAULT 'agents'
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX worker_invitations_expiring ON worker_invitations (expires_at);
 
--- Pools that were paused once.
+-- Pools: what their workers do, and whether they are paused.
 CREATE TABLE worker_pools (
     pool TEXT PRIMARY KEY,
-    paused INTEGER NOT NULL
+    paused INTEGER NOT NULL,
+    role TEXT NOT NULL DEFAULT 'agents'
 ) STRICT, WITHOUT ROWID;
+
+-- Where agents ran on workers: no verifier there checks their work until its machine has started anew.
+CREATE TABLE machine_agents (
+    agent_id TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    start TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (agent_id, machine, start)
+) STRICT, WITHOUT ROWID;
+
+-- Checks that verifiers made since they were last tried. Of one that turns out to lie none counts.
+CREATE TABLE verifications (
+    lease TEXT PRIMARY KEY,
+    worker TEXT NOT NULL,
+    board TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    check_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX verifications_of_worker ON verifications (worker, at);

@@ -1,6 +1,6 @@
 """How much of public packages' tests passes over the boundary, and whether `auto` refuses an honest suite.
 
-    python bench/crossing.py FOLDER [--python PYTHON] [--json] [PACKAGE ...]
+    python bench/crossed_tests.py FOLDER [--python PYTHON] [--json] [PACKAGE ...]
 
 FOLDER holds source archives (`pip download --no-deps --no-binary :all:`). PYTHON has pytest and what the tests import.
 Only tests count that pass without the boundary. Exit code 1 when a goal is missed.
@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tarfile
@@ -73,7 +74,7 @@ def main() -> int:
     chosen = [path for path in archives if not given.packages or path.name.startswith(tuple(given.packages))]
     measured = []
     for archive in chosen:
-        with tempfile.TemporaryDirectory(prefix="agenttalk-crossing-", ignore_cleanup_errors=True) as top:
+        with tempfile.TemporaryDirectory(prefix="agenttalk-crossed-", ignore_cleanup_errors=True) as top:
             measured.append(measure(archive, Path(top), given.python))
         if not given.json:
             show(measured[-1], why=given.why)
@@ -107,17 +108,34 @@ def measure(archive: Path, top: Path, python: str) -> CrossedPackage:
     found.reasons = why.most_common(12)
     found.missing = sorted(f"{name}: {first.crossed.reasons.get(name, 'no breach')}" for name in lost)
     found.missing += sorted(f"{test}: never run" for test in plain - named.keys())
-    failed = [name for name in (*first.crossed.passed, *first.crossed.other) if fails(name, first)]
+    failed = tuple(name for name in (*first.crossed.passed, *first.crossed.other) if fails(name, first))
     unpack(archive, tree)
-    left = "".join(f" --deselect='{name}'" for name in failed)
+    left = "".join(f" --deselect={shlex.quote(name)}" for name in failed)
     work = tuple(path for path in list_python(tree) if not test_runners.is_test(path))
-    base = {"base": replace(first.tests, failed=frozenset()), "base_source": first.source, "crossed": first.crossed}
-    facts = CheckFacts(protected=list_tests(tree), changed=work, **base)  # type: ignore[arg-type]
+    known = drop_deselected(first, failed)
+    facts = CheckFacts(
+        protected=list_tests(tree), changed=work, base=known.tests, base_source=first.source, crossed=known.crossed
+    )
     again = judge(tree, python, facts, left)
     if not again.passed:
         found.refused = f"{again.reason}: {again.detail}"
     found.seconds = round(time.monotonic() - began, 1)
     return found
+
+
+def drop_deselected(first: CheckResult, names: tuple[str, ...]) -> CheckResult:
+    """Drop what pytest leaves out: the tests that fail anyhow, and all whose names begin with one of theirs."""
+    if first.tests is None or first.crossed is None or not names:
+        return first
+    ids = tuple(channel.name_test("pytest", name) for name in names)
+    tests = replace(
+        first.tests,
+        passed=frozenset(each for each in first.tests.passed if not each.startswith(ids)),
+        skipped=frozenset(each for each in first.tests.skipped if not each.startswith(ids)),
+        failed=frozenset(),
+    )
+    crossed = frozenset(each for each in first.crossed.passed if not each.startswith(names))
+    return replace(first, tests=tests, crossed=replace(first.crossed, passed=crossed))
 
 
 def fails(name: str, first: CheckResult) -> bool:
