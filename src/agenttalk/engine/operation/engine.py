@@ -35,7 +35,6 @@ from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
-from agenttalk.engine.fleet.workers import Workers
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
 from agenttalk.engine.mail import board as mail_board
 from agenttalk.engine.mail import letters
@@ -131,7 +130,7 @@ class Engine:
         own = make_performers(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,
-            {**own, "human": HumanAgents(deps), "remote": FleetAgents(elsewhere, Workers(deps)), **(performers or {})},
+            {**own, "human": HumanAgents(deps), "remote": FleetAgents(deps, elsewhere), **(performers or {})},
             processes,
             slots=self._slots,
             nudge_router=self._look_soon,
