@@ -113,7 +113,15 @@ class LightWorker:
         self._pipes: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, path: str, body: Any, token: str = "") -> Any:
-        """One request."""
+        """One request, which may be repeated: the engine ends connections that were idle for seconds."""
+        try:
+            return await self._ask(path, body, token)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.close()
+            self._pipes = None
+            return await self._ask(path, body, token)
+
+    async def _ask(self, path: str, body: Any, token: str) -> Any:
         if self._pipes is None:
             self._pipes = await asyncio.open_connection(self._host, self._port)
         read, write = self._pipes

@@ -189,6 +189,10 @@ FROM numbers WHERE value < {plans} * {tasks};
 INSERT INTO tips (board, plan_id, commit_id)
 SELECT '{board}', 'old_' || value, 'commit' FROM numbers WHERE value < {plans};
 
+INSERT INTO tip_packs (board, plan_id, commit_id, onto, pack, attempt_key, made)
+SELECT '{board}', 'old_' || (value / {tasks}), 'commit_' || value, '', '', '', ''
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO branches (board, plan_id, head)
 SELECT '{board}', 'old_' || value, 'head' FROM numbers WHERE value < {plans};
 

@@ -30,7 +30,6 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.fleet.check_leases import CheckLeases
 from agenttalk.engine.fleet.sync import FleetAgents
-from agenttalk.engine.fleet.workers import Workers
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
@@ -183,7 +182,7 @@ async def engine(
             "script": ProgramAgents(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
             "acp": AcpAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.open_dialogue),
-            "remote": FleetAgents(elsewhere, Workers(deps)),
+            "remote": FleetAgents(deps, elsewhere),
         }
         models = ModelAgents(deps, driver, environ=os.environ, program=deps.asks_models)
         usual |= dict.fromkeys(MODEL_DRIVERS, models)

@@ -80,6 +80,7 @@ REMEDIES: Final = {
     "DAG_NOT_APPROVED": "Have its reviewers approve it, or change the plan with `agenttalk plan apply`.",
     "REVIEWERS_MISSING": "Ask the missing reviewers, if you want their judgement.",
     "BRANCH_MOVED": "Check the commits; keep your own off the plan's branch.",
+    "WORKER_MISSING": "Start or invite a worker that fits; `agenttalk worker list` says what is missing.",
     "CHECK_BROKEN": "Nothing: the agent that broke it has the task again. `agenttalk explain` says more.",
     "CHECK_UNREPEATABLE": "Restore what the check needs, then `agenttalk verify PLAN`.",
     "VERIFIER_DISTRUSTED": "Look at that machine; then `agenttalk worker resume`, or `agenttalk worker remove`.",

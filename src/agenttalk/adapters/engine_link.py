@@ -7,6 +7,7 @@ import base64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -19,10 +20,12 @@ from agenttalk.contracts.worker import (
     Enrolled,
     Enrolment,
     JobInput,
+    LogPlace,
     RepositoryBase,
     SyncAnswer,
     SyncRequest,
 )
+from agenttalk.ports.fleet import RelayedAnswer, RelayedRequest
 from agenttalk.rules.core.worker_tokens import LIFETIME, make_claims, make_worker_token
 
 _ANSWER: Final = 60.0
@@ -81,6 +84,22 @@ class HttpEngineLink:
         """Hand in the work on a repository; see the port."""
         await self._ask("PUT", base.submit, pack)
 
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        """Hand in the work so far; see the port."""
+        await self._ask("PUT", base.snapshot, pack)
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        """Send a piece of a log; see the port."""
+        answer = await self._ask("PUT", f"{_task(attempt)}/log?epoch={attempt.epoch}&at={at}", data)
+        return LogPlace.from_json(_json(answer)).next
+
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
+        """Pass a request of an agent on; see the port."""
+        query = "&".join([*([request.query] if request.query else []), f"epoch={attempt.epoch}"])
+        path, more = f"{_task(attempt)}{request.rest}?{query}", {"Idempotency-Key": request.key} if request.key else {}
+        answer = await self._send(request.method, path, request.body, self._current_token(), _ANSWER, more)
+        return RelayedAnswer(answer.status_code, answer.headers.get("content-type", ""), answer.content)
+
     async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
         """Fetch a file of a check; see the port."""
         return await self._ask("GET", f"{_CHECKS}/{quote(lease, safe='')}/files/{quote(sha256, safe='')}")
@@ -112,8 +131,16 @@ class HttpEngineLink:
             return answer.content
         raise _error(answer.status_code, answer.content)
 
-    async def _send(self, method: str, path: str, body: bytes | None, token: str, seconds: float) -> httpx2.Response:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        token: str,
+        seconds: float,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **more}
         try:
             async with asyncio.timeout(seconds + _CONNECT):
                 return await self._client.request(

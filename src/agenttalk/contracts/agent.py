@@ -189,6 +189,9 @@ class AgentProfile(Document):
     """The pool of workers whose machines run it. Without one it runs where its engine does."""
     needs: Many[IdText] = ()
     """Labels that a worker has to have to run it, such as `gpu`."""
+    worker_ttl_seconds: Positive | None = None
+    """Seconds for which its attempt goes on while its worker does not reach the engine. After half as long again it is
+    lost. Default: `limits.worker_ttl_seconds` of the settings."""
 
     @property
     def model(self) -> str:

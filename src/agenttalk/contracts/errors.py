@@ -106,6 +106,7 @@ class Code(StrEnum):
     REVIEWERS_MISSING = "REVIEWERS_MISSING"
     BRANCH_MOVED = "BRANCH_MOVED"
     CHECK_BROKEN = "CHECK_BROKEN"
+    WORKER_MISSING = "WORKER_MISSING"
     CHECK_UNREPEATABLE = "CHECK_UNREPEATABLE"
     VERIFIER_DISTRUSTED = "VERIFIER_DISTRUSTED"
 
@@ -269,6 +270,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.DAG_NOT_APPROVED: Meaning("The DAG of a plan must be approved before its tasks start, and is not."),
     Code.REVIEWERS_MISSING: Meaning("A DAG was decided on without some of its reviewers."),
     Code.BRANCH_MOVED: Meaning("The plan's branch has commits that no task of the plan made."),
+    Code.WORKER_MISSING: Meaning("No worker has taken a task for a long time."),
     Code.CHECK_BROKEN: Meaning("Something that was proven no longer holds."),
     Code.CHECK_UNREPEATABLE: Meaning("Something that was proven cannot be checked again.", retriable=True),
     Code.VERIFIER_DISTRUSTED: Meaning("A verifier answered wrongly what the engine knew, or signed for another."),

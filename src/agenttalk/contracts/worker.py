@@ -73,7 +73,9 @@ class WorkerFacts(ExchangedPart):
     drivers: Many[Text] = ()
     """The drivers that work there."""
     programs: Many[Text] = ()
-    """Coding agents that are installed."""
+    """Coding agents that are installed, and start."""
+    versions: dict[str, str] = {}
+    """The version that each of these prints."""
 
 
 class Invitation(ExchangedPart):
@@ -314,6 +316,10 @@ class RepositoryBase(Part):
     commit: Text
     submit: Text
     """The path that takes the pack with the work."""
+    snapshot: str = ""
+    """The path that takes packs with what is there so far; empty if the engine takes none."""
+    onto: str = ""
+    """The tip of the plan's branch that the commit builds on. Only what it holds is prepared."""
     prepare: str = ""
     """The command that prepares a checkout."""
 
@@ -334,6 +340,17 @@ class WorkerJob(ExchangedPart):
     outputs: Many[Text] = ()
     types: dict[str, str] = {}
     repository: RepositoryBase | None = None
+    log_bytes: Count = 0
+    """How long a log the engine takes; 0 if it takes none."""
+    snapshot_seconds: Seconds = 0.0
+    """How often the tree is handed in while the agent works; 0 for never."""
+
+
+class LogPlace(ExchangedPart):
+    """The answer to a piece of a log."""
+
+    next: Count
+    """The offset at which the log goes on. What came from there on before is there already."""
 
 
 class DesiredAttempt(AttemptName):

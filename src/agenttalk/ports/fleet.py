@@ -17,6 +17,26 @@ if TYPE_CHECKING:
     )
 
 
+class RelayedRequest(NamedTuple):
+    """A request of an agent about its own task."""
+
+    method: str
+    rest: str
+    """What stands behind the address of the task."""
+    query: str
+    body: bytes
+    key: str = ""
+    """Its idempotency key."""
+
+
+class RelayedAnswer(NamedTuple):
+    """The answer of an engine, which may be a refusal."""
+
+    status: int
+    media: str
+    body: bytes
+
+
 class EngineLink(Protocol):
     """The engine of a worker. Its methods raise MachineError without an answer, and UsageError when it refuses."""
 
@@ -31,6 +51,15 @@ class EngineLink(Protocol):
 
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         """Hand in the work on a repository. Repeating it changes nothing."""
+
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        """Hand in the work on a repository as it is so far, in place of what was handed in so before."""
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        """Send a piece of a log that begins at an offset. Returns the offset at which the log goes on."""
+
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
+        """Pass a request of an agent about its own task on."""
 
     async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
         """Fetch a file of a check."""
@@ -58,7 +87,8 @@ class AttemptTrees(Protocol):
     async def take(self, attempt: AttemptName, job: WorkerJob) -> bytes:
         """Return what an attempt left as a thin pack of one commit on its base; empty if it changed nothing.
 
-        Raises InputError for a tree that is refused.
+        While its agent works, that is what is there at this moment. Raises InputError for a tree that is refused, and
+        UsageError for an attempt that has no clone.
         """
 
     async def drop(self, attempt: AttemptName, job: WorkerJob) -> None:

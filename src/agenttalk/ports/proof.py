@@ -49,8 +49,17 @@ class TipStore(Protocol):
     async def find_tip(self, plan_id: str) -> str | None:
         """Find the commit that is the tip of a plan's branch; None before the plan began there."""
 
-    async def begin_tip(self, plan_id: str, commit: str) -> None:
-        """Keep where a plan begins, unless it has begun."""
+    async def begin_tip(self, plan_id: str, commit: str, pack: str) -> None:
+        """Keep where a plan begins, unless it has begun. `pack` is needed if no repository of the user has that."""
+
+    async def keep_pack(self, plan_id: str, pack: bytes) -> str:
+        """Keep a pack durably, before a tip that needs it. Returns its name."""
+
+    async def read_pack(self, plan_id: str, pack: str) -> bytes:
+        """Read a pack that was kept."""
+
+    async def list_moves(self, plan_id: str, tip: str) -> Sequence[TipMove]:
+        """List the moves of the tip up to a commit, from where the plan began: that is the first, without `before`."""
 
     async def take_tip(self, plan_id: str, move: TipMove) -> None:
         """Move the tip to a commit that no task made, unless it has moved meanwhile."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agenttalk.ports.agents import AttemptBase, Job
+    from agenttalk.rules.proof.performance import SubmittedWork
 
 
 class BaseStore(Protocol):
@@ -36,4 +37,10 @@ class RepositoryTransport(Protocol):
         """Judge a pack that is to be the work of an attempt, and return its commit. Nothing of it is kept.
 
         Raises UsageError, with every reason, unless it is one commit on the base with a tree that is accepted.
+        """
+
+    async def keep_work(self, job: Job, work: SubmittedWork) -> bool:
+        """Keep what an attempt handed in before it was lost, so that the next one begins with it.
+
+        Returns whether there was anything that could be kept. Repeating it changes nothing.
         """

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from starlette.types import ASGIApp
+
 from agenttalk.adapters.drivers import peers
 from agenttalk.adapters.process_ids import is_alive
 from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.api.app import create_app
-from agenttalk.doors.api.server import TURN, ServerAddresses, serve_app, socket_folder
+from agenttalk.doors.api.server import TURN, ServerAddresses, make_turn_sockets, serve_app, socket_folder
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
@@ -49,6 +51,14 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[EngineAddress]:
     app = create_app(service, serves="agents")
     async with serve_app(app, host="127.0.0.1", port=0, socket_path=path, judge=peers.attempt_of) as where:
         yield EngineAddress(where.http, where.socket, where.doors)
+
+
+@asynccontextmanager
+async def relay_api(root: Path, app: ASGIApp) -> AsyncIterator[EngineAddress]:
+    """Open sockets for the turns of a worker, at which this application answers."""
+    folder = socket_folder(operator_folder.root_name(root))
+    _sweep_sockets(folder, lambda _: True)  # we hold the worker's lock, so their processes are dead
+    yield EngineAddress("", "", make_turn_sockets(app, folder).open)
 
 
 def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:

@@ -45,9 +45,25 @@ def make_prover(
     Where the operator wants verifiers and this process has none, nothing that they would make is made here.
     """
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
-    path = os.environ.get("PATH", os.defpath)
-    context = CheckContext(
-        path=path,
+    context = make_context(deps, settings)
+    verified = None
+    if deps.verify.pool:
+        verified = VerifiedChecks(verifiers or UnservedVerifiers(), deps.verify, checker, context, deps.clock)
+    return WorkspaceProver(
+        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps), verified
+    )
+
+
+def make_check_runner(root: Path, deps: Deps, driver: Driver) -> CheckRunner:
+    """Make what runs checks and preparations on the machine of a worker."""
+    checker, context = Checker(driver, deps.clock, deps.ids), make_context(deps, CheckSettings())
+    return CheckRunner(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+
+
+def make_context(deps: Deps, settings: CheckSettings) -> CheckContext:
+    """Make the context in which checks run on this machine."""
+    return CheckContext(
+        path=os.environ.get("PATH", os.defpath),
         network=settings.network == "on",
         prepare_network=settings.prepare_network == "on",
         sandbox=settings.sandbox,
@@ -55,12 +71,6 @@ def make_prover(
         masked=deps.sandbox_paths.hidden,
         readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
-    )
-    verified = None
-    if deps.verify.pool:
-        verified = VerifiedChecks(verifiers or UnservedVerifiers(), deps.verify, checker, context, deps.clock)
-    return WorkspaceProver(
-        root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps), StoredTips(deps), verified
     )
 
 

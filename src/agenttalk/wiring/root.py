@@ -182,6 +182,8 @@ def _limits(settings: Settings) -> EngineLimits:
         poll_seconds=float(said.poll_interval_seconds),
         remote_silence_seconds=float(said.remote_silence_seconds),
         worker_ttl_seconds=float(said.worker_ttl_seconds),
+        worker_wait_seconds=60.0 * said.worker_wait_minutes,
+        worker_snapshot_seconds=float(said.worker_snapshot_seconds),
     )
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import platform
 import shutil
 import signal
+import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -30,14 +35,26 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import PROTOCOL, Enrolled, Enrolment, WorkerFacts
+from agenttalk.doors.api.relay import AttemptRelay, RelayedAttempt
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.engine.fleet.worker_process import WorkerProcess
 from agenttalk.rules.agents import cli_table
+from agenttalk.rules.agents.cli_table import CodingAgent
+from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.wiring.http_door import relay_api
 from agenttalk.wiring.machine import SystemClock, measure_start
-from agenttalk.wiring.provers import make_verifier_machine
+from agenttalk.wiring.provers import make_check_runner, make_verifier_machine
 from agenttalk.wiring.root import open_root
 
+LOG = logging.getLogger(__name__)
+LONGEST_PAUSE: Final = 300.0
+"""Seconds between two rounds of a worker's loops. It waits for an answer much shorter."""
+HANGING: Final = 75
+"""The exit code of a worker that ended itself, because it stood still."""
+VERSION_SECONDS: Final = 20.0
+"""Seconds that a coding agent has to print its version. Some are slow on a busy machine."""
+_SHOWN: Final = 80
 _KEY: Final = "worker.key"
 _IDENTITY: Final = "worker.json"
 _SPOOL: Final = "spool"
@@ -73,13 +90,18 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
         key = WorkerKey.load(options.folder / _KEY)
         processes = LocalProcesses()
         driver = ScriptDriver(processes)
-        async with _connect(options.server, key) as link, open_root(root, hidden=(options.folder / _KEY,)) as deps:
-            performers = make_performers(deps, driver, lambda: None, dict(os.environ))
-            facts = measure_facts(sorted(performers), options.machine)
+        workers: list[WorkerProcess] = []
+        async with (
+            _connect(options.server, key) as link,
+            open_root(root, hidden=(options.folder / _KEY,)) as deps,
+            relay_api(root, AttemptRelay(link, partial(_find_attempt, workers))) as api,
+        ):
+            performers = make_performers(deps, driver, lambda: api, dict(os.environ))
+            facts = await asyncio.to_thread(measure_facts, sorted(performers), options.machine)
             own = await _enrol(options, key, link, facts)
             link.identify(own.worker)
             tell(own)
-            trees = WorkerTrees(root, deps.clock)
+            trees = WorkerTrees(root, deps.clock, make_check_runner(root, deps, driver).make_recipe)
             machine = make_verifier_machine(root, deps, driver)
             is_verifier = own.role == "verifier"
             worker = WorkerProcess(
@@ -94,11 +116,50 @@ async def run_worker(options: WorkerOptions, tell: Callable[[Enrolled], None]) -
                 monotonic=read_boot_clock,
                 checks=CheckProcess(own.worker, machine, link, facts, key.sign) if is_verifier else None,
             )
+            workers.append(worker)
             try:
-                await _run_until_signal(worker)
+                with watching(lambda: worker.beat, read_boot_clock, lambda: os._exit(HANGING)):
+                    await _run_until_signal(worker)
             finally:
                 await trees.close()
                 await machine.close()
+
+
+@contextmanager
+def watching(
+    beat: Callable[[], float],
+    clock: Callable[[], float],
+    end: Callable[[], object],
+    longest: float = LONGEST_PAUSE,
+) -> Iterator[None]:
+    """Call `end` when the worker has stood still for too long, so that what started it starts it again.
+
+    A thread looks: a loop that hangs cannot see that itself.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(longest / 10):
+            if clock() - beat() > longest:
+                LOG.critical("the worker stood still, and ends itself", extra={"action": "worker.hangs"})
+                end()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _find_attempt(workers: list[WorkerProcess], subject: TokenSubject) -> RelayedAttempt | None:
+    """Find the attempt that a token was made for here."""
+    for attempt in (each for worker in workers for each in worker.attempts):
+        named = (attempt.name.plan_id, attempt.name.task_id, attempt.name.epoch)
+        if attempt.phase == "running" and attempt.job is not None and named == subject[1:]:
+            return RelayedAttempt(attempt.name, attempt.job.agent_id)
+    return None
 
 
 def read_boot_clock() -> float:
@@ -114,7 +175,7 @@ def measure_facts(drivers: list[str], machine: str = "") -> WorkerFacts:
         sandboxes.append("landlock")
     if not sandbox.describe_problem(sandbox.find_bubblewrap()):
         sandboxes.append("bubblewrap")
-    programs = [name for name, agent in cli_table.TABLE.items() if agent.program and shutil.which(agent.program)]
+    versions = _read_versions()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return WorkerFacts(
         version=version("agenttalk"),
@@ -125,8 +186,30 @@ def measure_facts(drivers: list[str], machine: str = "") -> WorkerFacts:
         memory_mib=memory,
         sandboxes=tuple(sandboxes),
         drivers=tuple(drivers),
-        programs=tuple(programs),
+        programs=tuple(versions),
+        versions=versions,
     )
+
+
+def _read_versions() -> dict[str, str]:
+    """Read the versions of the coding agents that are installed here and start."""
+    found = {name: agent for name, agent in cli_table.TABLE.items() if agent.program and shutil.which(agent.program)}
+    with ThreadPoolExecutor(max_workers=max(1, len(found))) as pool:
+        said = dict(zip(found, pool.map(_read_version, found.values()), strict=True))
+    return {name: version for name, version in said.items() if version}
+
+
+def _read_version(agent: CodingAgent) -> str:
+    """Return the version that a coding agent prints; empty if it does not start."""
+    command = [agent.program, *agent.version]
+    try:
+        done = subprocess.run(  # noqa: S603 - from our own table
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    return "".join(char for char in lines[0] if char.isprintable()).strip()[:_SHOWN] or "?"
 
 
 @asynccontextmanager

@@ -33,6 +33,8 @@ class Point:
         return isinstance(other, Point) and self.x == other.x
     def __hash__(self):
         return hash(self.x)
+    def __str__(self):
+        return f"at {self.x}"
     def moved(self, by=1):
         return Point(self.x + by)
 
@@ -100,7 +102,12 @@ def test_subclasses():
             super().__init__(x + 1)
         def moved(self, by=1):
             return super().moved(by + 1)
+        def __str__(self):
+            return "far " + super().__str__()
+        def __repr__(self):
+            return "far " + super().__repr__()
     assert Far(1).moved().x == 4
+    assert str(Far(1)) == "far at 2" and repr(Far(1)).startswith("far <")
 @pytest.mark.parametrize("point", [Point(1), Point(2)])
 def test_objects_of_the_collection(point):
     assert point.moved().x == point.x + 1

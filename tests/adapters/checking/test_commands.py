@@ -342,6 +342,27 @@ def test_a_sandbox_that_breaks_later_is_not_taken_for_the_command(boxed: Bench, 
     assert "no room" in result.detail
 
 
+@pytest.mark.parametrize("fails", [1, 4, 5])
+def test_a_mount_of_the_machine_that_goes_while_the_sandbox_is_set_up_is_no_end_of_the_command(
+    boxed: Bench, tmp_path: Path, fails: int
+) -> None:
+    """Bubblewrap lists the mounts and then restricts each of them; any program may unmount one in between."""
+    tried = tmp_path / "tried"
+    racing = tmp_path / "racing"
+    racing.write_text(
+        f'#!/bin/sh\ncase "$*" in *ran-here*) echo >>{tried}; if [ $(wc -l <{tried}) -le {fails} ]; then\n'
+        'echo "bwrap: Can\'t bind mount /oldroot/ on /newroot/: Unable to apply mount flags: remount x" >&2; exit 1\n'
+        f'fi;; esac\nexec {sandbox.find_bubblewrap()} "$@"\n'
+    )
+    racing.chmod(0o755)
+    driver = ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=Sandboxes(bubblewrap=lambda: racing))
+    result = replace(boxed, driver=driver).run("echo once >>ran-here")
+    assert (result.passed, result.reason) == ((True, "") if fails < 5 else (False, "not_started"))
+    assert len(tried.read_text().splitlines()) == min(fails + 1, 5)
+    if result.passed:
+        assert (boxed.checkout / "ran-here").read_text() == "once\n"
+
+
 def connects(port: int) -> str:
     return python(f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)")
 

@@ -21,10 +21,10 @@ OF_A_BOARD: Final = {"account_waits", "plans"}
 """Ask for every plan of a board, or every account that ever waited, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
-    "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
+    "skipped_by_failure", "standings", "tasks_of", "tip_packs", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views", "workers", "paused_pools"}  # fmt: skip
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views", "workers", "paused_pools", "machines_of_agents"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
 

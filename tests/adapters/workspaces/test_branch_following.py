@@ -58,7 +58,7 @@ def test_the_branch_follows_the_tip_however_often_it_is_asked_to(tmp_path: Path,
     space = opened(make(tmp_path / "shop"))
     one = candidate(space, work(space, attempt("one"), {"one.txt": "1\n"}))
 
-    async def together() -> list[str]:
+    async def together() -> list[str | None]:
         return await asyncio.gather(*(space.follow(one.commit, at=NOW) for _ in range(3)))
 
     assert set(run(together())) == {one.commit}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 
 from adapters.workspaces.test_warm_trees import HOSTILE, MORE, content, keep_times
-from adapters.workspaces.treeskit import git, opened, repository, run, write
+from adapters.workspaces.treeskit import attempt, begin, git, opened, repository, run, taken, write
 from agenttalk.adapters import overlay_process, overlays
 from agenttalk.adapters.overlays import OverlayMounts
-from agenttalk.adapters.workspaces import sealed_trees
+from agenttalk.adapters.workspaces import checkouts, sealed_trees, tree_reader
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.tree_reader import blob_id
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from kits.sandboxkit import run_tests_as_another_user
 
@@ -300,6 +303,124 @@ def test_a_pristine_tree_that_is_touched_while_it_is_written_is_not_used(
         assert not written[0].exists()
 
     run(use())
+
+
+def test_a_tree_that_is_closed_stays_where_another_sandbox_is_being_set_up(repo: Path, space: PlanWorkspace) -> None:
+    """A sandbox has a copy of all mounts, and fails when one is gone that it has just listed."""
+
+    def copy_mounts(pid: int) -> subprocess.Popen[bytes]:
+        copy = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", "echo here; exec sleep 600"]
+        enter = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--"]
+        try:
+            process = subprocess.Popen([*enter, *copy], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            pytest.skip("there is no nsenter here")
+        assert process.stdout is not None
+        if process.stdout.readline() != b"here\n":
+            pytest.skip("the mounts cannot be copied here")
+        return process
+
+    def list_mounts(process: subprocess.Popen[bytes]) -> list[str]:
+        lines = Path(f"/proc/{process.pid}/mountinfo").read_text().splitlines()
+        return [line.split()[4] for line in lines if " - overlay " in line and str(repo.parent) in line]
+
+    async def use() -> None:
+        base = await space.ensure()
+        async with space.checkouts.open_sealed(base, layered=True) as mine:
+            assert mine.namespace is not None
+            async with space.checkouts.open_sealed(base, layered=True):
+                sandbox = copy_mounts(mine.namespace.pid)
+                before = list_mounts(sandbox)
+                assert len(before) == 2
+            assert list_mounts(sandbox) == before
+            sandbox.kill()
+            sandbox.communicate()
+        assert [path for path in (repo.parent / "home/sealed").iterdir() if (path / "tree").exists()] == [
+            pristine(repo).parent
+        ]
+
+    run(use())
+
+
+# Clones that are copied from the tree that checks share
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each tree that was asked for was copied. Here also small ones are."""
+    monkeypatch.setattr(checkouts, "_MANY", 0)
+    monkeypatch.setattr(GitObjects, "are_loose", lambda *_: True)
+    real, found = sealed_trees.copy_tree, list[bool]()
+
+    def copy(*args: Any) -> bool:
+        found.append(False)
+        found[-1] = real(*args)
+        return found[-1]
+
+    monkeypatch.setattr(sealed_trees, "copy_tree", copy)
+    return found
+
+
+def files_of(clone: Path) -> dict[str, Any]:
+    """What a clone holds beside its own .git."""
+    return {path: held for path, held in content(clone).items() if path.partition("/")[0] != ".git"}
+
+
+def test_a_clone_that_is_copied_is_as_one_that_git_checks_out(
+    repo: Path, space: PlanWorkspace, copied: list[bool]
+) -> None:
+    for number, commit in enumerate((run(space.ensure()), next_commit(repo))):
+        mine = begin(space, attempt("mine", number + 1), onto=commit, shared=True).path
+        other = begin(space, attempt("other", number + 1), onto=commit).path
+        assert copied == [True] * (number + 1)
+        assert files_of(mine) == files_of(other)
+        assert git(mine, "status", "--porcelain") == ""
+        assert git(mine, "ls-files", "--stage") == git(other, "ls-files", "--stage")
+        read = list[str]()
+
+        def count(data: bytes, algorithm: str, read: list[str] = read) -> str:
+            read.append(blob_id(data, algorithm))
+            return read[-1]
+
+        index = mine.parent / "index"
+        os.utime(index, ns=(0, max(path.lstat().st_ctime_ns for path in mine.rglob("*")) + 1))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(tree_reader, "blob_id", count)
+            assert taken(space, attempt("mine", number + 1)).changes == ()
+        assert len(read) <= 2  # links are always read: nothing else is
+        write(mine, {"README.md": "changed\n"})
+        assert [each.path for each in taken(space, attempt("mine", number + 1)).changes] == ["README.md"]
+
+
+@pytest.mark.parametrize("touch", PLANTED, ids=lambda each: each.__name__)
+def test_what_others_did_to_the_shared_tree_is_in_no_clone(
+    repo: Path, space: PlanWorkspace, copied: list[bool], touch: Callable[[Path], object]
+) -> None:
+    base = run(space.ensure())
+
+    async def use() -> None:
+        async with space.checkouts.open_sealed(base, layered=True):
+            pass
+
+    run(use())
+    expected = files_of(begin(space, attempt("first"), onto=base).path)
+    touch(pristine(repo))
+    assert files_of(begin(space, attempt("mine"), onto=base, shared=True).path) == expected
+    assert len(copied) == 1
+
+
+def test_a_tree_that_differs_too_much_from_the_shared_one_is_checked_out(
+    repo: Path, space: PlanWorkspace, copied: list[bool]
+) -> None:
+    base = run(space.ensure())
+    begin(space, attempt("first"), onto=base, shared=True)
+    write(repo, {f"new/{number}.txt": f"{number}\n" for number in range(60)})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "many")
+    clone = begin(space, attempt("mine"), onto=git(repo, "rev-parse", "HEAD"), shared=True).path
+    assert copied == [True, False]
+    assert len(list((clone / "new").iterdir())) == 60
+    assert git(clone, "status", "--porcelain") == ""
 
 
 def test_an_answer_that_comes_too_late_counts_for_no_other_request(

@@ -131,7 +131,9 @@ def candidate(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTH
 
 def follow(space: PlanWorkspace, tip: str) -> str:
     """Bring the branch to a tip; what the tip is then."""
-    return run(space.follow(tip, at=NOW))
+    found = run(space.follow(tip, at=NOW))
+    assert found is not None
+    return found
 
 
 def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING) -> MergeCandidate:

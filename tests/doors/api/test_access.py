@@ -86,6 +86,8 @@ ROUTES = [
     ("GET", f"{TASK}/repository/1.git/info/refs", {"agent"}),
     ("POST", f"{TASK}/repository/1.git/git-upload-pack", {"agent"}),
     ("PUT", f"{TASK}/repository/1/tree", {"agent"}),
+    ("PUT", f"{TASK}/repository/1/snapshot", {"agent"}),
+    ("PUT", f"{TASK}/log", set()),
     ("POST", f"{TASK}/result", {"agent"}),
     ("POST", f"{TASK}/questions", {"agent"}),
     ("GET", f"{TASK}/questions/req_1", {"agent"}),

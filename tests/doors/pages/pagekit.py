@@ -80,6 +80,7 @@ def visit(
             service = Service(
                 found.deps,
                 dispatcher=found.dispatcher,
+                elsewhere=found.elsewhere,
                 tools=EngineTools(schedules=schedules(found.deps) if schedules else None),
                 is_ready=lambda: True,
             )

@@ -37,6 +37,7 @@ from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.fleet.check_process import CheckProcess
 from agenttalk.engine.fleet.sync import WorkerSync
 from agenttalk.engine.fleet.worker_process import WorkerProcess
+from agenttalk.ports.fleet import RelayedAnswer, RelayedRequest
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
 from agenttalk.wiring.provers import make_verifier_machine
@@ -107,10 +108,10 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet(
-    root: Path, *, ttl: float = 600.0, proving: bool = False, verify: VerifyPolicy = HERE
+    root: Path, *, ttl: float = 600.0, alert: float = 600.0, proving: bool = False, verify: VerifyPolicy = HERE
 ) -> AsyncIterator[Fleet]:
     """An engine that has workers."""
-    limits = EngineLimits(worker_ttl_seconds=ttl)
+    limits = EngineLimits(worker_ttl_seconds=ttl, worker_wait_seconds=alert)
     async with engine(root, limits=limits, proving=proving, verify=verify) as running:
         assert running.elsewhere is not None
         watches = running.dispatcher.watches
@@ -132,6 +133,8 @@ class DirectLink:
     """Whether nothing gets through."""
     lost_answers: int = 0
     """How many of the next syncs reach the engine, but their answers do not come back."""
+    lost_log_answers: int = 0
+    """The same for pieces of logs."""
     asked: list[SyncRequest] = field(default_factory=list)
 
     def _connect(self) -> None:
@@ -164,6 +167,20 @@ class DirectLink:
 
     async def submit_pack(self, base: RepositoryBase, pack: bytes) -> None:
         raise NotImplementedError
+
+    async def submit_snapshot(self, base: RepositoryBase, pack: bytes) -> None:
+        raise NotImplementedError
+
+    async def relay(self, attempt: AttemptName, request: RelayedRequest) -> RelayedAnswer:
+        raise NotImplementedError
+
+    async def send_log(self, attempt: AttemptName, at: int, data: bytes) -> int:
+        task, caller = await self._caller(attempt)
+        following = await self.fleet.sync.logs.append(task, caller, at, data)
+        if self.lost_log_answers:
+            self.lost_log_answers -= 1
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the answer got lost")
+        return following
 
     async def fetch_check_file(self, lease: str, sha256: str) -> bytes:
         self._connect()

@@ -12,10 +12,11 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.contracts.worker import AttemptName, AttemptReport, Enrolment, WorkerResult
+from agenttalk.contracts.worker import AttemptName, AttemptReport, Enrolment, JobInput, WorkerResult
 from agenttalk.engine.agents.performances import performance_to_json
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.explain_engine_task import explain_engine_task
+from agenttalk.ports.statements.messages import VIEWS_UNDER
 from agenttalk.rules.fleet.quarantine import MOST_FAILURES
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.proof.performance import Performance
@@ -172,6 +173,30 @@ def test_a_worker_that_does_not_reach_its_engine_ends_its_programs_by_its_own_cl
     asyncio.run(play())
 
 
+def test_an_agent_may_go_on_longer_without_its_engine_and_its_engine_waits_longer(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    text = f"import time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.005)\n{WRITES}"
+
+    async def play() -> None:
+        async with fleet(tmp_path / "root", ttl=0.4) as here:
+            await here.engine.submit(one_task(text, worker_ttl_seconds=3600))
+            link = DirectLink(here, await here.enrol())
+            async with worker(tmp_path / "w", link) as far:
+                await far.phase("running")
+                link.is_down = True
+                far.clock.now += 1000.0
+                while (await here.sync.describe())[0]["liveness"] != "lost":
+                    assert not far.running.done()
+                    await asyncio.sleep(0.01)
+                assert [each.phase for each in far.process.attempts] == ["running"]
+                link.is_down = False
+                go.touch()
+                found = await here.ended()
+                assert (found.result, found.tasks[0]["retries"]) == ("done", 0)
+
+    asyncio.run(play())
+
+
 def test_a_result_of_a_lost_attempt_does_not_count_and_is_not_asked_for_again(tmp_path: Path) -> None:
     async def play() -> None:
         async with fleet(tmp_path, ttl=0.4) as here:
@@ -301,6 +326,77 @@ def test_a_plan_that_is_called_off_ends_its_program_at_the_worker(tmp_path: Path
     asyncio.run(play())
 
 
+def test_syncs_go_on_while_a_worker_is_slow_to_begin(tmp_path: Path) -> None:
+    class SlowLink(DirectLink):
+        async def fetch_input(self, attempt: AttemptName, file: JobInput) -> bytes:
+            await here_it_is.wait()
+            return await super().fetch_input(attempt, file)
+
+    here_it_is = asyncio.Event()
+
+    async def play() -> None:
+        async with fleet(tmp_path / "root") as here:
+
+            async def write(turn: Turn) -> str:
+                turn.outputs["note.txt"] = "hello"
+                return "wrote"
+
+            here.engine.agents["b"] = write
+            given = {"inputs": [{"name": "note", "from": "note.txt"}], "needs": ["draft"], **NOTE}
+            tasks = [task("draft", "b", outputs=[{"name": "note.txt"}]), task("copy", "far", **given)]
+            await here.engine.submit(plan(*tasks, agents={"far": script(WRITES)}))
+            link = SlowLink(here, await here.enrol())
+            async with worker(tmp_path / "w", link) as far:
+                await until(lambda: "running" in {each.phase for asked in link.asked for each in asked.attempts})
+                assert [each.phase for each in far.process.attempts] == ["running"]
+                here_it_is.set()
+                assert (await here.ended()).result == "done"
+
+    asyncio.run(play())
+
+
+def test_a_worker_that_drains_speaks_on_until_its_work_is_handed_in(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    text = f"import time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.005)\n{WRITES}"
+
+    async def play() -> None:
+        async with fleet(tmp_path / "root") as here:
+            tasks = [task("draft", "far", **NOTE), task("after", "far", needs=["draft"])]
+            await here.engine.submit(plan(*tasks, agents={"far": script(text)}))
+            link = DirectLink(here, await here.enrol())
+            async with worker(tmp_path / "w", link) as far:
+                await far.phase("running")
+                far.process.drain()
+                await until(lambda: link.asked[-1].draining and link.asked[-1].attempts)
+                go.touch()
+                await far.running
+            found = await here.engine.until(lambda found: states(found)["draft"] == "COMPLETED")
+            assert states(found)["after"] == "RUNNING"  # offered, and not taken
+
+    asyncio.run(play())
+
+
+def test_what_a_worker_says_of_an_attempt_that_ended_changes_nothing(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with fleet(tmp_path / "root") as here:
+            await here.engine.submit(plan(task("draft", "far"), agents={"far": script("print('ok')")}))
+            one = await here.enrol()
+            [offer] = (await here.ask(one, wait=20)).offers
+            await here.ask(one, report(offer, "accepted"))
+            result = made(Performance("finished", result="done")).as_json()
+            await here.ask(one, report(offer, "ended", result=result))
+            assert (await here.ended()).result == "done"
+            for phase in ("running", "gone", "accepted"):
+                [answer] = (await here.ask(one, report(offer, phase))).desired
+                assert answer.do == "stop"
+            other = made(Performance("crashed", error="no")).as_json()
+            await here.ask(one, report(offer, "ended", result=other))
+            found = await here.ended()
+            assert (found.result, states(found)) == ("done", {"draft": "COMPLETED"})
+
+    asyncio.run(play())
+
+
 def test_a_worker_that_fails_by_itself_again_and_again_gets_no_more_work(tmp_path: Path) -> None:
     async def play() -> None:
         async with fleet(tmp_path) as here:
@@ -328,6 +424,7 @@ def test_a_drained_worker_a_paused_pool_and_a_missing_label_get_nothing_and_it_i
             await here.engine.submit(one_task(needs=["gpu"]))
             plain, able = await here.enrol("plain"), await here.enrol("able", "gpu")
             await here.ask(plain)
+            await here.ask(able)
             await here.engine.until(lambda found: found.tasks[0]["phase"] == "offered")
             told = await explain_engine_task(here.engine.deps, "p", "draft")
             assert told["moves_on"].startswith(
@@ -343,6 +440,44 @@ def test_a_drained_worker_a_paused_pool_and_a_missing_label_get_nothing_and_it_i
             await asyncio.sleep(0)
             assert len((await waiting).offers) == 1
             assert (await here.ask(plain)).offers == ()
+
+    asyncio.run(play())
+
+
+def test_it_is_said_when_the_workers_of_a_pool_are_silent_or_busy(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with fleet(tmp_path) as here:
+            compiled = plan(*[task(name, "far") for name in ("one", "two")], agents={"far": script(WRITES)})
+            await here.engine.submit(compiled)
+            await here.engine.until(lambda found: found.tasks[0]["phase"] == "offered")
+            worker_id = await here.enrol("able")
+
+            async def why() -> str:
+                return str((await explain_engine_task(here.engine.deps, "p", "one"))["moves_on"])
+
+            assert "able is lost" in await why()
+            await here.ask(worker_id, slots=0)
+            assert "able has 0 free places" in await why()
+            [waiting] = [each for each in await here.sync.list_waiting() if each["task_id"] == "one"]
+            assert (waiting["pool"], waiting["agent_id"]) == ("far", "far")
+            assert "able has 0 free places" in waiting["why"]
+            await here.ask(worker_id)
+            assert "'able'" in await why()
+
+    asyncio.run(play())
+
+
+def test_people_are_alerted_to_a_task_that_no_worker_takes(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with fleet(tmp_path, alert=0.01) as here:
+            await here.engine.submit(one_task(needs=["gpu"]))
+            await here.enrol("plain")
+            board = await here.engine.deps.stores.board("default")
+            while not (rows := await board.read(VIEWS_UNDER, first="alerts/p/", last="alerts/p/~")):  # noqa: ASYNC110 - the store announces no alerts
+                await asyncio.sleep(0.005)
+            [alert] = [bytes(row.body or b"").decode() for row in rows]
+            assert "WORKER_MISSING" in alert
+            assert "lacks the label 'gpu'" in alert
 
     asyncio.run(play())
 

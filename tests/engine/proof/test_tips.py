@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,60 @@ def line(repo: Path) -> list[str]:
     wanted = "--format=%s|%(trailers:key=AgentTalk-Task,valueonly,separator=%x20)"
     lines = git(repo, "log", "--first-parent", "--reverse", wanted, f"main..{BRANCH}").splitlines()
     return [text.rpartition("|")[2] or text.rpartition("|")[0] for text in lines]
+
+
+@pytest.mark.rest_but("git")
+@pytest.mark.parametrize("kind", ["git", "folder", "uncommitted"])
+def test_another_engine_makes_the_branch_again_from_what_the_store_has(tmp_path: Path, kind: str) -> None:
+    """The repository has lost what landed, and the folder of the plan is gone, when the next engine starts."""
+    files = {"t0.txt": "todo\n", "t1.txt": "todo\n"}
+    repo, go = tmp_path / "repo", tmp_path / "go"
+    if kind == "folder":
+        repo.mkdir()
+        for name, text in files.items():
+            (repo / name).write_text(text)
+    else:
+        repository(repo, files)
+        shutil.copytree(repo / ".git", tmp_path / "saved")
+    if kind == "uncommitted":
+        (repo / "new.txt").write_text("not committed\n")
+    waits = f"import time\nwhile not pathlib.Path(r'{go}').exists(): time.sleep(0.01)\n"
+    done = "pathlib.Path('{0}.txt').write_text('done\\n')"
+    agents = {
+        "t0": program(tmp_path, "t0", done.format("t0")),
+        "t1": program(tmp_path, "t1", waits + done.format("t1")),
+    }
+    tasks = [
+        task(name, name, workspace="repo", promise=promise({"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"}),
+             needs=needed)
+        for name, needed in (("t0", []), ("t1", ["t0"]))
+    ]  # fmt: skip
+    workspace = {"repo": str(repo), **({"uncommitted": "take"} if kind == "uncommitted" else {})}
+
+    async def first(engine: Engine) -> str:
+        await engine.submit(plan(*tasks, agents=agents, workspace=workspace))
+        await engine.until(lambda found: found.tasks[1]["phase"] == "executing")
+        return await tip_of(engine)
+
+    async def second(engine: Engine) -> PlanStanding:
+        return await engine.ended("p")
+
+    landed = play(tmp_path / "root", first, proving=True)
+    shutil.rmtree(tmp_path / "root" / "workspaces")
+    if kind != "folder":
+        shutil.rmtree(repo / ".git")
+        shutil.copytree(tmp_path / "saved", repo / ".git")
+        assert subprocess.run(["git", "cat-file", "-e", landed], cwd=repo, capture_output=True, check=False).returncode
+    go.touch()
+    found = play(tmp_path / "root", second, proving=True)
+    assert (found.result, states(found)) == ("done", {"t0": "COMPLETED", "t1": "COMPLETED"})
+    if kind == "folder":
+        return
+    assert line(repo)[-2:] == ["t0", "t1"]
+    assert git(repo, "rev-parse", f"{BRANCH}~1") == landed
+    assert git(repo, "fsck", "--strict", "--no-dangling") == ""
+    shown = ["not committed"] if kind == "uncommitted" else []
+    assert [git(repo, "show", f"{BRANCH}:{name}") for name in ("t0.txt", *["new.txt"] * len(shown))] == ["done", *shown]
 
 
 async def tip_of(engine: Engine) -> str:

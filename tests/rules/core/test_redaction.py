@@ -49,6 +49,14 @@ def test_every_usual_spelling_is_made_unreadable(said: str) -> None:
         assert KNOWN.redact_bytes(text.encode()) == KNOWN.redact(text).encode()
 
 
+def test_masking_keeps_every_offset() -> None:
+    known = Secrets({"KEY": "abcdef-secret", "LONGER": "abcdef-secret-and-more"})
+    said = b'{"a": "abcdef-secret-and-more", "b": "abcdef-secret"}\nnext'
+    shown = known.mask_bytes(said)
+    assert shown == b'{"a": "%s", "b": "%s"}\nnext' % (b"*" * 22, b"*" * 13)
+    assert NO_SECRETS.mask_bytes(said) == said
+
+
 def test_a_message_loses_them_in_both_languages_and_stays_one() -> None:
     known = Secrets({"API_KEY": "it's-a-secret"})
     said = join([turn_words.NOT_STARTED["missing"](program="\"it's-a-secret"), turn_words.EXIT(code=7)])

@@ -26,6 +26,9 @@ from agenttalk.rules.text import turn_words
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
+_TRIES: Final = 5
+"""How often a sandbox is set up in which mounts of the machine are missing that were there a moment before."""
+_LOST_MOUNT: Final = ("Unable to apply mount flags", "in mount table", "with correct flags")
 
 
 class ScriptDriver:
@@ -67,10 +70,13 @@ class ScriptDriver:
             return _not_started(turn_words.UNSUPPORTED["programs"]())
         try:
             env = self._environment(turn)
-            asked = turn.confinement or Confinement("plain")
-            async with self._sandboxes.confine(asked, turn.argv, turn.cwd, env, turn.env) as confined:
-                ended = await self._run(turn, confined)
-                return _said_by_sandbox(replace(ended, sandbox=confined.tier))
+            asked, tries = turn.confinement or Confinement("plain"), 0
+            while True:
+                async with self._sandboxes.confine(asked, turn.argv, turn.cwd, env, turn.env) as confined:
+                    ended = replace(await self._run(turn, confined), sandbox=confined.tier)
+                tries += 1
+                if tries >= _TRIES or turn.talk is not None or not _has_lost_mount(ended):
+                    return _said_by_sandbox(ended)
         except ValueError as error:
             return _not_started(str(error))
 
@@ -239,10 +245,25 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
 
 def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
     """Describe how the program ended. A failure of bubblewrap to set itself up is not an end of the program."""
-    message = ended.stderr.decode(errors="replace").strip()
-    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not message.startswith("bwrap: "):
+    message = _read_sandbox_failure(ended)
+    if not message:
         return ended
     return replace(_not_started(turn_words.KEEPER["sandbox"](output=message[:500])), sandbox=ended.sandbox)
+
+
+def _read_sandbox_failure(ended: TurnEnd) -> str:
+    """Return what bubblewrap says when it cannot set itself up; empty if it could."""
+    message = ended.stderr.decode(errors="replace").strip()
+    failed = ended.sandbox == "bubblewrap" and ended.exit_code == 1 and not ended.stdout
+    return message if failed and message.startswith("bwrap: ") else ""
+
+
+def _has_lost_mount(ended: TurnEnd) -> bool:
+    """Return whether bubblewrap found a mount of the machine gone that it had just listed, so the program never began.
+
+    Any program on the machine may unmount something in that moment.
+    """
+    return any(text in _read_sandbox_failure(ended) for text in _LOST_MOUNT)
 
 
 def _not_started(error: str) -> TurnEnd:

@@ -36,7 +36,7 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Globs
 from agenttalk.rules.fleet import verification
 from agenttalk.rules.proof.evidence import CheckResult, Confirmation
-from agenttalk.rules.proof.performance import Performance, TipMove, WorkProof
+from agenttalk.rules.proof.performance import Performance, WorkProof
 from agenttalk.rules.text.message import join
 
 LOG = logging.getLogger(__name__)
@@ -347,7 +347,7 @@ class CandidateProver:
             commit = await space.find_merge(work.job.command.command_id, tip) or tip
         if await self._tips.settle(space) != tip:
             return None
-        proof = replace(proof, commit=commit, move=TipMove(tip, candidate.commit))
+        proof = replace(proof, commit=commit, move=await self._tips.pack_move(space, tip, candidate.commit))
         if not await work.land(proof):
             return None
         landed.append(proof)

@@ -290,6 +290,10 @@ class CheckRunner:
                     hint=check_words.GREEN_HINT(),
                 )
 
+    async def shares_trees(self) -> bool:
+        """Return whether checks that need no preparation use trees that share their files."""
+        return self._verified is None and await self._checker.isolates(self._context)
+
     def refuse_local_needs(self, job: Job) -> None:
         """Raise InputError where verifiers make the checks, and these need what is on the engine's machine alone."""
         if self._verified is None or job.repo is None or not inputs.checks_of(job.command.promise):

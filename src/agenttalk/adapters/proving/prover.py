@@ -143,6 +143,7 @@ class WorkspaceProver:
                 previous=await inputs.previous_of(space, job),
                 protected=inputs.boundary_of(promise, held),
                 prepared=prepared,
+                shared=prepared is None and bool(inputs.checks_of(promise)) and await self._checks.shares_trees(),
             )
         )
         try:  # the agent waits for both: they go on side by side
@@ -254,7 +255,7 @@ class WorkspaceProver:
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(inputs.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what other tasks merged meanwhile: {paths}")
-            if await land(TipMove(tip, candidate.commit)):
+            if await land(await self._tips.pack_move(space, tip, candidate.commit)):
                 await self._tips.settle(space)
                 self._candidates.in_background(space.attempts.drop(taken.attempt))
                 return

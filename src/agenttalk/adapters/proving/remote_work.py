@@ -114,6 +114,11 @@ class RemoteWork:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise refuse_pack(f"{reasons}{more}")
 
+    async def keep_work(self, job: Job, work: SubmittedWork) -> bool:
+        """Keep what a lost attempt handed in; see the port."""
+        taken = await self.take(await self._workspaces.open_for(job), job, work)
+        return not isinstance(taken, TreeRefusal) and bool(taken.changes)
+
     async def take(self, space: PlanWorkspace, job: Job, work: SubmittedWork) -> AttemptCommit | TreeRefusal:
         """Keep what was handed in as the commit of an attempt. Repeating it makes the same commit."""
         with NamedTemporaryFile() as file:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agenttalk.adapters.proving.evidence_inputs import name_author
 from agenttalk.adapters.workspaces.async_methods import in_thread
 from agenttalk.adapters.workspaces.git import FOLDER
 from agenttalk.adapters.workspaces.paths import WorkspaceSettings
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedTree
 from agenttalk.adapters.workspaces.results import TreeRefusal, WorkspaceAttempt
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
-from agenttalk.contracts.errors import Code, InputError, MachineError
+from agenttalk.contracts.agent import Tier
+from agenttalk.contracts.errors import Code, InputError, MachineError, UsageError
 from agenttalk.contracts.worker import AttemptName, WorkerJob
 from agenttalk.ports.fleet import WorkFolder
 from agenttalk.ports.storage import Clock
@@ -26,18 +28,31 @@ _SECONDS: Final = 900.0
 _BASE: Final = "refs/heads/base"
 
 
+class RecipeMaker(Protocol):
+    """Makes the recipe of a preparation, confined at least as an agent is."""
+
+    async def __call__(self, command: str, tier: Tier = "plain", *, required: bool = False) -> PreparationRecipe:
+        """Make the recipe of a command."""
+
+
 class WorkerTrees:
     """Lays out trees. Implements `AttemptTrees`."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
+    def __init__(self, root: Path, clock: Clock, make_recipe: RecipeMaker | None = None) -> None:
+        """`make_recipe` makes the recipe of a preparation; without it nothing is prepared."""
         self._root = root.absolute()
         self._clock = clock
+        self._make_recipe = make_recipe
         self._open: dict[str, PlanWorkspace] = {}
 
     async def begin(self, attempt: AttemptName, job: WorkerJob, remote: tuple[str, str]) -> WorkFolder:
         """Fetch the base, and lay out a clone of it; see the port."""
         space = await self._open_plan(attempt, job, remote)
-        clone = await space.attempts.begin(_attempt_of(attempt, job), at=self._clock.now(), onto=_base_of(job))
+        prepared = await self._prepare(space, job)
+        named, now = _attempt_of(attempt, job), self._clock.now()
+        clone = await space.attempts.begin(named, at=now, onto=_base_of(job), prepared=prepared)
+        if prepared is not None and prepared.bound:
+            await space.attempts.furnish(clone, prepared)
         return WorkFolder(clone.path, clone.readonly)
 
     async def take(self, attempt: AttemptName, job: WorkerJob) -> bytes:
@@ -58,6 +73,15 @@ class WorkerTrees:
         if space is not None:
             await space.attempts.drop(_attempt_of(attempt, job))
 
+    async def _prepare(self, space: PlanWorkspace, job: WorkerJob) -> PreparedTree | None:
+        """Run the repository's own preparation, as the engine does on its machine; None without one."""
+        base = job.repository
+        if base is None or not base.prepare or self._make_recipe is None:
+            return None
+        recipe = await self._make_recipe(base.prepare, job.profile.tier, required=job.profile.isolated_only)
+        tree = await space.trees.tree_of(base.onto or base.commit)
+        return await space.checkouts.environments.prepare(tree, recipe)
+
     async def close(self) -> None:
         """Free what is kept for the next attempts."""
         for space in self._open.values():
@@ -74,7 +98,10 @@ class WorkerTrees:
         return self._open[plan]
 
     def _space(self, attempt: AttemptName) -> PlanWorkspace:
-        return self._open[_plan_of(attempt)]
+        space = self._open.get(_plan_of(attempt))
+        if space is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"nothing of plan {attempt.plan_id} is laid out here")
+        return space
 
     def _repository(self, attempt: AttemptName) -> Path:
         return self._root / "system_runtime" / "repositories" / f"{_plan_of(attempt)}.git"

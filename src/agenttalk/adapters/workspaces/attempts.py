@@ -77,24 +77,26 @@ class AttemptClones:
         previous: str | None = None,
         protected: PathMatcher = NOTHING,
         prepared: PreparedTree | None = None,
+        shared: bool = False,
     ) -> Clone:
         """Make a fresh private clone at the tip (`onto`). Removes what an earlier call for the same attempt made.
 
         The clone has its own .git, which borrows the objects of the user's repository, knows its tags and has no
         remote. With `previous`, the commit of an attempt, that one is merged in, with its `protected` paths restored;
         if it does not merge, the clone is the bare tip and `patch` shows what the attempt had changed. What was
-        prepared is linked, unless it is bound to a tree; then `furnish` has to be called.
+        prepared is linked, unless it is bound to a tree; then `furnish` has to be called. With `shared`, files may be
+        copied from the tree that checks share.
         """
         onto = onto or self._branch.tip()
         start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
-        top, rights = self._reuse(start, listing) or self._check_out(start)
+        top, rights = self._reuse(start, listing) or self._check_out(start, shared=shared)
         tree = top / "tree"
         fresh = FreshClone(attempt.key, rights, sha256((top / "index").read_bytes()).digest())
         if not self._place.plain:
             paths.clone_dir(self._objects, self._home, tree, self._branch.name, start, top / "index", attempt.author)
-        shared = None if prepared and prepared.bound else prepared
-        links = self._checkouts.link_paths(tree, listing, shared, final=self._folder(attempt) / "tree")
+        linked = None if prepared and prepared.bound else prepared
+        links = self._checkouts.link_paths(tree, listing, linked, final=self._folder(attempt) / "tree")
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
@@ -107,13 +109,17 @@ class AttemptClones:
         borrowed = () if self._place.plain else (self._place.objects,)
         return Clone(attempt, folder / "tree", onto, start, patch, (*borrowed, *links.values()))
 
-    def _check_out(self, start: str) -> tuple[Path, tuple[object, ...]]:
+    def _check_out(self, start: str, *, shared: bool) -> tuple[Path, tuple[object, ...]]:
         """Check a commit out in a new folder; return where, and the rights of a folder there."""
         top = folders.make_fresh_folder(self._home.temporary)
         tree = top / "tree"
         tree.mkdir()
         rights = folder_rights(tree)
-        self._objects.checkout(start, tree, top / "index")
+        if not self._checkouts.write_clone(start, tree, top / "index", shared=shared):
+            if any(tree.iterdir()):  # a part was written
+                folders.remove(top, self._home.trash)
+                return self._check_out(start, shared=False)
+            self._objects.checkout(start, tree, top / "index")
         return top, rights
 
     def _reuse(self, start: str, listing: Listing) -> tuple[Path, tuple[object, ...]] | None:

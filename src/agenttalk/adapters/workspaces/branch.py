@@ -20,8 +20,11 @@ from typing import Final
 
 from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.merge import is_ancestor
+from agenttalk.adapters.workspaces.object_reader import missing_object
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceSettings
+from agenttalk.adapters.workspaces.results import PackedCommits
+from agenttalk.adapters.workspaces.transport import tip_pack
 from agenttalk.contracts.errors import Code, UsageError
 
 LOG = logging.getLogger(__name__)
@@ -140,11 +143,15 @@ class PlanBranch:
         """List the commits after a commit, oldest first, each with the task whose work it is."""
         return merge.list_arrivals(self._objects, self.plan, self.own, since, tip)
 
-    def follow(self, tip: str, at: datetime) -> str:
+    def follow(self, tip: str, at: datetime) -> str | None:
         """Bring the branch to the tip of the plan; see `PlanWorkspace.follow`."""
         refs, mark = self._objects.refs, f"{self.own}/tip"
+        if not self._began and self._noted_base() is None:
+            return None
         while True:
             head, last = refs.resolve(self.ref), refs.resolve(mark)
+            if head != tip and refs.resolve(tip) is None:
+                return None
             if head == tip:
                 if last != tip:  # a crash, or others who moved it to where it belongs
                     refs.set(mark, tip)
@@ -193,6 +200,35 @@ class PlanBranch:
         joined = self._objects.commit(tree, [tip, head], f"Join {self.name} with commits that no task made\n", at)
         self._objects.refs.set(f"{self.own}/joined", joined)
         return joined
+
+    def pack_base(self) -> bytes:
+        """Pack the commit that the branch began at, if it is one that we made of a folder; else empty."""
+        base = self.base()
+        if not self._place.plain and not self._settings.takes_uncommitted:
+            return b""
+        parents = self._objects.reader.commit(base).parents
+        return tip_pack.pack_commits(self._objects, parents[0] if parents else "", base)
+
+    def pack_move(self, before: str, after: str) -> PackedCommits:
+        """Pack what leads from one tip to the next."""
+        trailers = self._objects.reader.commit(after).trailers
+        is_own = trailers.get(merge.PLAN) == self.plan and merge.is_ours(self._objects, trailers, self.own)
+        attempt = f"{trailers[merge.COMMAND]}-{trailers[merge.ATTEMPT]}" if is_own else ""
+        made = trailers[merge.COMMIT] if is_own else ""
+        return PackedCommits(after, attempt, made, tip_pack.pack_commits(self._objects, before, after, made))
+
+    def restore(self, base: str, move: PackedCommits) -> None:
+        """Take in a move of the tip; see `PlanWorkspace.restore`."""
+        refs = self._objects.refs
+        if move.pack and not all(refs.resolve(commit) for commit in (move.after, move.made) if commit):
+            self._objects.call("index-pack", "--fix-thin", "--stdin", "--threads=1", stdin=move.pack)
+        if refs.resolve(move.after) is None:
+            raise missing_object(move.after)
+        if move.attempt:
+            refs.set(f"{self.own}/attempts/{move.attempt}", move.made)
+        elif move.after == base:
+            refs.set(f"{self.own}/base", base)
+            self._objects.write_own_ref(f"{self.own}/base", base)
 
     def mend(self) -> dict[str, str]:
         """Remove the locks that a crash left; return the plan's own refs."""

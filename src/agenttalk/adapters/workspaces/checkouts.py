@@ -28,6 +28,8 @@ from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports.agents import UserPlace
 
+_MANY: Final = 1_000
+"""Files below which a checkout costs next to nothing."""
 _IDLE: Final = 8
 """Folders that are kept for the next tree."""
 
@@ -112,6 +114,16 @@ class Checkouts:
         return SealedCheckout(
             warm.path, tuple(links.values()), place=self._find_place(tree, warm.path) if layered else None
         )
+
+    def write_clone(self, tree: str, target: Path, index: Path, *, shared: bool) -> bool:
+        """Write a tree for an agent into an empty folder, where that costs less than a checkout; see `copy_tree`.
+
+        With `shared`, sandboxed checks will need a pristine tree anyway.
+        """
+        count = len(self._objects.listing(tree))
+        if not shared or count < max(_MANY, self._overlay_files) or not self._objects.are_loose(count):
+            return False
+        return self._layered.copy(tree, target, index)
 
     def _find_place(self, tree: str, top: Path, *, prepared: bool = False) -> UserPlace | None:
         """Find where sandboxed checks see a tree. What was prepared may name its own folder, so it stays there."""

@@ -103,6 +103,19 @@ class TreeRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedCommits:
+    """What leads from one tip of a plan's branch to the next, for a repository that does not have it."""
+
+    after: str
+    attempt: str = ""
+    """The attempt whose work it is, as its ref is called; empty if no task made it."""
+    made: str = ""
+    """The commit that keeps what that attempt left."""
+    pack: bytes = b""
+    """A pack of git, which builds on the tip before."""
+
+
+@dataclass(frozen=True, slots=True)
 class MergeCandidate:
     """Exactly what the plan branch would become."""
 

@@ -37,6 +37,8 @@ from agenttalk.ports.agents import CheckRepository, MountNamespace
 
 _FEW: Final = 50
 """Files that are written one by one; more are written by git."""
+_PIECE: Final = 1024 * 1024
+"""Bytes that are copied at once."""
 _TICK: Final = 0.001
 """Seconds to wait until the clock of a file system goes on."""
 _SHARED: Final = "shared"
@@ -243,6 +245,61 @@ def _hash(objects: GitObjects, warm: WarmTree, path: str) -> str:
     return objects.blob_id(os.fsencode(where.readlink()) if where.is_symlink() else where.read_bytes())
 
 
+def copy_tree(objects: GitObjects, pristine: PristineTree, tree: str, target: Path, index: Path) -> bool:
+    """Write a tree that differs little from a pristine one into an empty folder, by copying files; and its index.
+
+    False if it differs too much, or if a file is not as we wrote it. Then the folder may hold a part.
+    """
+    listing, before = objects.listing(tree), objects.listing(pristine.tree)
+    missing = {path: item for path, item in listing.items() if before.get(path) != item or path not in pristine.files}
+    if len(missing) > _FEW:
+        return False
+    source, seen, made = str(pristine.warm.path), dict[str, os.stat_result](), {""}
+    for path, item in listing.items():
+        if path in missing:
+            continue
+        above = path.rpartition("/")[0]
+        if above not in made:
+            (target / above).mkdir(parents=True, exist_ok=True)
+            made.add(above)
+        status = _copy_entry(f"{source}/{path}", f"{target}/{path}", item, pristine.files[path])
+        if status is None:
+            return False
+        seen[path] = status
+    write_files(objects, target, index, missing)
+    files = (path for path, item in missing.items() if item.mode != tree_reader.SUBMODULE)
+    seen |= {path: os.lstat(f"{target}/{path}") for path in files}
+    index.write_bytes(tree_reader.pack_index(listing, objects.algorithm, seen))
+    return True
+
+
+def _copy_entry(source: str, target: str, item: TreeEntry, known: tuple[int, int]) -> os.stat_result | None:
+    """Copy a file or symlink that is as it was recorded; return the status of the copy. None if it is not so."""
+    if item.mode == tree_reader.LINK:
+        status = os.lstat(source)
+        if (status.st_ctime_ns, status.st_ino) != known:
+            return None
+        os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211 - quick
+        return os.lstat(target)
+    there = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(there)
+        if (status.st_ctime_ns, status.st_ino) != known:
+            return None
+        rights = 0o777 if item.mode == tree_reader.PROGRAM else 0o666
+        here = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
+        try:
+            while data := os.read(there, _PIECE):
+                os.write(here, data)
+                if len(data) < _PIECE:
+                    break
+            return os.fstat(here)
+        finally:
+            os.close(here)
+    finally:
+        os.close(there)
+
+
 class LayeredTree(NamedTuple):
     """A tree in an overlay of its own."""
 
@@ -272,6 +329,8 @@ class LayeredTrees:
         self._asked = itertools.count(1)
         self._proven = 0
         """The last number that was drawn before the pristine tree was written, or was last proven to be untouched."""
+        self._spent: list[str] = []
+        """Overlays that are unmounted, of which the folders are still there."""
         self._users: Counter[Path] = Counter()
         """How many overlays use a pristine tree."""
 
@@ -307,6 +366,26 @@ class LayeredTrees:
                 return None
             raise
         return LayeredTree(name, path, mounts.namespace, lower)
+
+    def copy(self, tree: str, target: Path, index: Path) -> bool:
+        """Copy a tree from the pristine one, which is written if there is none; see `copy_tree`."""
+        with self._lock:
+            if self._start() is None:
+                return False
+            if self._pristine is None:
+                self._proven = next(self._asked)
+                self._pristine = write_pristine(self._objects, self._objects.tree_of(tree), self._home, self._trash)
+            pristine = self._pristine
+            if pristine is None:
+                return False
+            self._users[pristine.warm.top] += 1
+        try:
+            return copy_tree(self._objects, pristine, tree, target, index)
+        except OSError:  # a file is gone, or the file system takes two names for one
+            return False
+        finally:
+            with self._lock:
+                self._leave(pristine.warm)
 
     def close(self, opened: LayeredTree) -> None:
         """Unmount a tree, and remove what was written in it."""
@@ -376,13 +455,25 @@ class LayeredTrees:
             if self._mounts is not None:
                 with suppress(OSError):
                     self._mounts.unmount(self._home, name)
-            self._users[lower.top] -= 1
-            if not self._users[lower.top]:
-                del self._users[lower.top]
-                # The newest pristine tree stays for the next check; an older one goes with its last overlay.
-                if self._pristine is None or self._pristine.warm.top != lower.top:
-                    folders.remove(lower.top, self._trash)
-        folders.remove(self._home / name, self._trash)
+            self._leave(lower)
+            # A sandbox that is being set up beside this has a copy of all mounts, and lists them. Who removes the
+            # folder below one takes it away there as well, and the sandbox fails. So these folders go together, when
+            # nothing runs.
+            self._spent.append(name)
+            spent = [] if self._users else self._spent
+            self._spent = [] if spent else self._spent
+        for folder in ("upper", "work"):
+            folders.remove(self._home / name / folder, self._trash)
+        for each in spent:
+            folders.remove(self._home / each, self._trash)
+
+    def _leave(self, lower: WarmTree) -> None:
+        self._users[lower.top] -= 1
+        if not self._users[lower.top]:
+            del self._users[lower.top]
+            # The newest pristine tree stays for the next check; an older one goes with the last that uses it.
+            if self._pristine is None or self._pristine.warm.top != lower.top:
+                folders.remove(lower.top, self._trash)
 
 
 def write_fresh(objects: GitObjects, tree: str, home: Path) -> WarmTree:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import names
@@ -142,15 +143,24 @@ def _index_entries(data: bytes, size: int) -> Iterator[tuple[str, tuple[str, Fil
         at += (end - at + 8) & ~7  # padded with NULs, at least one
 
 
-def pack_index(listing: Listing, algorithm: str) -> bytes:
-    """Make an index of git for a tree. It knows nothing of files, so git reads each of them when it is asked."""
+def pack_index(listing: Listing, algorithm: str, seen: Mapping[str, os.stat_result] = MappingProxyType({})) -> bytes:
+    """Make an index of git for a tree. What is known of its files is `seen`; git reads others when it is asked."""
     heads = {mode: _FIELDS.pack(*bytes(6), int(mode, 8), *bytes(3)) for mode in (FILE, PROGRAM, LINK, SUBMODULE)}
     parts = [b"DIRC" + (2).to_bytes(4, "big") + len(listing).to_bytes(4, "big")]
-    for name, (mode, oid) in sorted((os.fsencode(path), item) for path, item in listing.items()):
-        entry = heads[mode] + bytes.fromhex(oid) + min(len(name), _LONGEST).to_bytes(2, "big") + name
+    for name, path, (mode, oid) in sorted((os.fsencode(path), path, item) for path, item in listing.items()):
+        head = _describe(seen[path], mode) if path in seen else heads[mode]
+        entry = head + bytes.fromhex(oid) + min(len(name), _LONGEST).to_bytes(2, "big") + name
         parts.append(entry + bytes(8 - len(entry) % 8))
     data = b"".join(parts)
     return data + hashlib.new(algorithm, data, usedforsecurity=False).digest()
+
+
+def _describe(status: os.stat_result, mode: str) -> bytes:
+    """Return what an entry of an index says about a file."""
+    changed, written = divmod(status.st_ctime_ns, _SECOND), divmod(status.st_mtime_ns, _SECOND)
+    place = (status.st_dev & _SHORT, status.st_ino & _SHORT)
+    owner = (status.st_uid & _SHORT, status.st_gid & _SHORT, status.st_size & _SHORT)
+    return _FIELDS.pack(*(each & _SHORT for each in (*changed, *written)), *place, int(mode, 8), *owner)
 
 
 _LONGEST: Final = 0xFFF

@@ -38,6 +38,7 @@ from agenttalk.adapters.workspaces.results import (
     CandidateConflict,
     CoveredFiles,
     MergeCandidate,
+    PackedCommits,
     WorkspaceAttempt,
 )
 from agenttalk.adapters.workspaces.transport.upload_pack import UploadPack
@@ -285,8 +286,10 @@ class PlanWorkspace:
         return replace(candidate, commit=commit, onto=onto)
 
     @threaded
-    def follow(self, tip: str, *, at: datetime) -> str:
+    def follow(self, tip: str, *, at: datetime) -> str | None:
         """Bring the plan branch to the tip of the plan, and return what the tip is now.
+
+        None when the repository does not have the tip, or does not know where the plan began: `restore` brings both.
 
         That is `tip`, unless others have moved the branch: to a commit that becomes the tip as it is, or, when the tip
         has moved as well, one that a new merge joins with it. Nothing that others committed is overwritten. Repeating
@@ -294,6 +297,24 @@ class PlanWorkspace:
         the user's files look changed.
         """
         return self._branch.follow(tip, at)
+
+    @threaded
+    def pack_base(self) -> bytes:
+        """Pack the commit that the branch began at, if it is one that we made of a folder; else empty."""
+        return self._branch.pack_base()
+
+    @threaded
+    def pack_move(self, before: str, after: str) -> PackedCommits:
+        """Pack what leads from one tip of the branch to the next."""
+        return self._branch.pack_move(before, after)
+
+    @threaded
+    def restore(self, base: str, move: PackedCommits) -> None:
+        """Take in a move of the tip, in a repository that lost it, in their order. Repeating it is harmless.
+
+        Raises MachineError when its commit is missing in spite of that.
+        """
+        self._branch.restore(base, move)
 
     @threaded
     def withdraw(self) -> bool:

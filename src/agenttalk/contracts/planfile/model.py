@@ -225,6 +225,8 @@ class AgentSpec(PlanFilePart):
     """The pool of workers whose machines run it."""
     needs: Many[IdText] | None = None
     """Labels that a worker has to have to run it."""
+    worker_ttl_seconds: Positive | None = None
+    """Seconds for which its attempt goes on while its worker does not reach the engine."""
 
 
 class WorkspaceSpec(Workspace, extra="forbid"):

@@ -10,11 +10,11 @@ OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 AGENTS: Final[tuple[Role, ...]] = ("agent", "remote")
 """An attempt, and a remote agent for an attempt that it claimed."""
-TASK_WRITERS: Final[tuple[Role, ...]] = ("operator", *AGENTS)
+ATTEMPTS: Final[tuple[Role, ...]] = (*AGENTS, "fleet")
+"""Attempts wherever they run: a worker passes on what its agents ask about their tasks, and hands in what they made."""
+TASK_WRITERS: Final[tuple[Role, ...]] = ("operator", *ATTEMPTS)
 TASK_READERS: Final[tuple[Role, ...]] = (*TASK_WRITERS, "viewer")
 REMOTE: Final[tuple[Role, ...]] = ("remote",)
-HANDING_IN: Final[tuple[Role, ...]] = (*AGENTS, "fleet")
-"""Those that fetch what an attempt needs and hand in what it made; a worker for an attempt that it claimed."""
 FLEET: Final[tuple[Role, ...]] = ("fleet",)
 INVITED: Final[tuple[Role, ...]] = ("invited",)
 MCP: Final[tuple[Role, ...]] = ("operator", "viewer", *AGENTS)

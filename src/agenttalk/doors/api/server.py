@@ -82,9 +82,14 @@ async def serve_app(
                 HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), unix, _connection_class(judge)
             ),
         ]
-        turns = TurnSockets(HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), socket_path.parent)
+        turns = make_turn_sockets(app, socket_path.parent)
         async with _running(doors):
             yield ServerAddresses(f"http://{_spell_host(host)}:{real}", str(socket_path), doors=turns.open)
+
+
+def make_turn_sockets(app: ASGIApp, folder: Path) -> TurnSockets:
+    """Make what opens sockets for turns in a folder."""
+    return TurnSockets(HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), folder)
 
 
 def _connection_class(judge: PeerJudge) -> type[HttpConnection]:

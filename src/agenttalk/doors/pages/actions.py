@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.worker import WorkerState
 from agenttalk.doors.pages import views
 from agenttalk.doors.pages.page import PageContext
 from agenttalk.doors.pages.sessions import FormResult, make_form_route
@@ -30,6 +31,7 @@ _DECISIONS: Final[dict[str, AnswerDecision]] = {
 }
 _STEERED: Final = frozenset({"pause", "resume", "cancel", "retry", "abort", "override", "rework"})
 _SCHEDULED: Final = frozenset({"pause", "resume", "run"})
+_WORKER_STATES: Final[dict[str, WorkerState]] = {"drain": "draining", "resume": "active"}
 _NOTE: Final = 4_000
 
 
@@ -44,6 +46,7 @@ def routes(service: Service) -> list[Route]:
         make_form_route(service, "/toolchain/reconcile", reconcile),
         make_form_route(service, "/budget", limit_day),
         make_form_route(service, "/schedules/{id}", act_on_schedule),
+        make_form_route(service, "/workers/{id}", act_on_worker),
     ]
 
 
@@ -150,6 +153,17 @@ async def act_on_schedule(service: Service, request: Request, reader: PageContex
         raise UsageError(Code.NAME_UNKNOWN, FORM_ERRORS["schedule_action"](action=repr(action[:40])))
     await service.scheduling.apply_action(request.path_params["id"], action, by=_name(reader))
     return FormResult(_done(reader, _text(sent, "label") or action), "/schedules")
+
+
+async def act_on_worker(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
+    """Drain a worker, or give it work again."""
+    action = _text(sent, "action")
+    if action not in _WORKER_STATES:
+        raise UsageError(Code.NAME_UNKNOWN, FORM_ERRORS["worker_action"](action=repr(action[:40])))
+    state = _WORKER_STATES[action]
+    await service.fleet.workers.set_state(request.path_params["id"], state, by=_name(reader))
+    service.fleet.wake()
+    return FormResult(_done(reader, _text(sent, "label") or action), "/workers")
 
 
 async def limit_day(service: Service, _: Request, reader: PageContext, sent: FormData) -> FormResult:

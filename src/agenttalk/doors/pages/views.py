@@ -60,6 +60,7 @@ def routes(service: Service) -> list[Route]:
         "/deadletters/{id}": deadletter,
         "/deadletters/{id}/download": download_original,
         "/agents": agents,
+        "/workers": workers,
         "/toolchain": toolchain,
         "/toolchain/{id}": toolchain_task,
         "/mail": mail,
@@ -266,6 +267,13 @@ async def download_original(service: Service, request: Request, _: PageContext) 
 async def agents(service: Service, _: Request, reader: PageContext) -> Response:
     """Show the agents, and how many of their claims held."""
     return render_page("agents", reader, agents=await glance.describe_agents(service.deps))
+
+
+async def workers(service: Service, _: Request, reader: PageContext) -> Response:
+    """Show the workers, and the tasks that wait for one."""
+    known = await service.fleet.describe() if service.has_fleet else []
+    waiting = await service.fleet.list_waiting() if service.has_fleet else []
+    return render_page("workers", reader, workers=known, waiting=waiting)
 
 
 async def toolchain(service: Service, request: Request, reader: PageContext) -> Response:

@@ -111,7 +111,8 @@ class TurnEnvironment:
             "AGENTTALK_TOKEN": self.token,
         }
         if self.api is not None:
-            own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
+            places = {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
+            own |= {name: place for name, place in places.items() if place}
         if self.command.reexecute is not None and self.feedback is not None:
             own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
         if self.traceparent:

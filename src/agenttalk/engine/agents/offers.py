@@ -32,6 +32,8 @@ class AttemptOffer:
     """The worker that has it, if one has."""
     notes: int = 0
     """How many notes its worker has told of."""
+    since: float = 0.0
+    """When it was offered first, by the clock of the loop."""
     gone: str = ""
     """The name of the worker that says it lost it."""
 
@@ -84,6 +86,7 @@ class AttemptOffers:
     def add(self, offer: AttemptOffer) -> None:
         """Offer an attempt, in place of an earlier one at the same task."""
         self._offers[offer.task] = offer
+        offer.since = asyncio.get_running_loop().time()
         self.wake()
 
     def remove(self, offer: AttemptOffer) -> None:

@@ -42,6 +42,8 @@ from agenttalk.rules.text import turn_words
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 OFFERED: Final = "offered"
 """The phase of an attempt that no remote agent has taken yet."""
+SNAPSHOT: Final = "snapshot"
+"""The kind of row for a tree that is handed in while its agent works."""
 MOST_FILES: Final = 2_000
 """Files that one attempt may hand in."""
 
@@ -286,7 +288,7 @@ class RemoteAgents:
         """Return the seconds of silence after which an attempt is lost."""
         if job.profile.pool is None:
             return self._patience
-        return LeaseTiming(self._deps.limits.worker_ttl_seconds).lost
+        return LeaseTiming(job.profile.worker_ttl_seconds or self._deps.limits.worker_ttl_seconds).lost
 
     async def describe_offers(self, agent_id: str) -> RemoteQueue:
         """Describe the attempts that an agent has taken and could take, and the tasks that wait behind them."""
@@ -334,6 +336,14 @@ class RemoteAgents:
     async def find_worker(self, job: Job) -> str:
         """Find the worker that had an attempt; empty if none had it."""
         return next((row.path for row in await self._records.read_rows(job) if row.kind == "claim"), "")
+
+    async def keep_snapshot(self, job: Job) -> bool:
+        """Keep what a lost attempt had handed in so far, so that the next one begins with it. Whether there was any."""
+        rows = await self._records.read_rows(job) if self.transport is not None and job.base is not None else []
+        packs = [row.sha256 for row in rows if row.kind == SNAPSHOT]
+        if self.transport is None or job.base is None or not packs:
+            return False
+        return await self.transport.keep_work(job, SubmittedWork(job.base.start, job.base.onto, packs[0]))
 
     def _again(self, offer: AttemptOffer, key: str | None) -> ClaimedAttempt:
         if key is not None and key == offer.key:

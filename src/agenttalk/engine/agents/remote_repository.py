@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.agents.remote import RemoteAgents, hand_in, read_open_attempt
@@ -19,6 +19,9 @@ from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.ports.agents import Job
 from agenttalk.ports.storage import Tx
 from agenttalk.ports.transport import RepositoryTransport
+
+TREE: Final = "tree"
+"""The kind of row for the work of an attempt."""
 
 
 class HandedInTree(TypedDict):
@@ -53,8 +56,12 @@ class RemoteRepository:
         async for piece in self._transport.serve(job, body, coding):
             yield piece
 
-    async def submit(self, task: TaskName, caller: Caller, pack: Path, sha256: str) -> HandedInTree:
+    async def submit(
+        self, task: TaskName, caller: Caller, pack: Path, sha256: str, *, kind: str = TREE
+    ) -> HandedInTree:
         """Take in the tree of an attempt, as a pack. The same one again changes nothing; another one replaces it.
+
+        A SNAPSHOT counts only when the attempt is lost: the next one begins with it.
 
         Raises UsageError when it is refused, or comes too late.
         """
@@ -62,7 +69,7 @@ class RemoteRepository:
         store = await self._deps.stores.board(job.board)
         rows = await store.transact(lambda tx: read_open_attempt(tx, task, caller, job))
         size = (await asyncio.to_thread(pack.stat)).st_size
-        commit = next((bytes(row.body).decode() for row in rows if row.kind == "tree" and row.sha256 == sha256), "")
+        commit = next((bytes(row.body).decode() for row in rows if row.kind == kind and row.sha256 == sha256), "")
         if not commit:
             commit = await self._transport.inspect(job, pack)
             with pack.open("rb") as file:
@@ -71,7 +78,7 @@ class RemoteRepository:
 
             def work(tx: Tx) -> None:
                 read_open_attempt(tx, task, caller, job)
-                hand_in(tx, job, "tree", sha256=sha256, size=size, body=commit.encode(), at=at)
+                hand_in(tx, job, kind, sha256=sha256, size=size, body=commit.encode(), at=at)
 
             await store.transact(work)
         subject = f"{job.plan_id}/{job.task_id}"

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from agenttalk.contracts.core import wire
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
+from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.ports.folders import Folder
 from agenttalk.rules.agents.events import AgentEvent
 from agenttalk.rules.core.usage import NOTHING, UsageTotals, measure_usage
@@ -20,6 +21,23 @@ ENDING: Final = ".events.jsonl"
 """Stands behind the name of the attempt's folder in that of the file."""
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes that are written of one attempt."""
+
+
+def find_path(agent_id: str, plan_id: str, task_id: str, command_id: str, attempt: int) -> str:
+    """Return the path of an attempt's transcript under its root."""
+    return f"{root_layout.task_folder(agent_id, plan_id, task_id)}/{TURNS}/{command_id}-{attempt}{ENDING}"
+
+
+def read_piece(root: Folder, path: str, after: int, count: int) -> bytes:
+    """Return some bytes of a transcript from an offset on; nothing where there is no such file."""
+    try:
+        with root.stream(path, LARGEST) as stream:
+            skipped = 0
+            while skipped < after and (piece := stream.read(min(count, after - skipped))):
+                skipped += len(piece)
+            return stream.read(count)
+    except AgentTalkError:
+        return b""
 
 
 @dataclass(slots=True)
@@ -51,7 +69,7 @@ class Transcript:
     def to_json(self) -> dict[str, str | int]:
         """Return the record of the transcript for the ledger."""
         digest = f"sha256:{self._hash.hexdigest()}"
-        told: dict[str, str | int] = {"file": self.path, "count": self.count, "sha256": digest}
+        told: dict[str, str | int] = {"file": self.path, "count": self.count, "bytes": self._at, "sha256": digest}
         return told if self.written == self.count else {**told, "written": self.written}
 
 

@@ -13,6 +13,7 @@ from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.core.submitted_plans import SubmittedPlans
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
+from agenttalk.rules.fleet.liveness import WorkerContact
 from agenttalk.rules.fleet.verify_policy import HERE, VerifyPolicy
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class EngineLimits:
     """Seconds without a sign of life after which a remote agent is lost."""
     worker_ttl_seconds: float = 30.0
     """Seconds after which a worker that reaches no engine ends its attempts. They are lost after half as long again."""
+    worker_wait_seconds: float = 600.0
+    """Seconds after which a task that no worker takes raises an alert; 0 for never."""
+    worker_snapshot_seconds: float = 180.0
+    """Seconds between two snapshots of the tree of an attempt on a worker; 0 for none."""
     replays: int = 3
     """How often a dead letter may be replayed."""
 
@@ -99,6 +104,8 @@ class Deps:
     """Leases of foreign plans whose turns run in this process. A lease of this process that is not here is orphaned."""
     answers_by_file: bool = False
     """Whether an answer in the gateway's outbox counts as a person's."""
+    worker_contacts: dict[str, WorkerContact] = field(default_factory=dict)
+    """What this process last heard of workers, by their ids."""
     self_check: tuple[str, ...] = ()
     """The command by which a running agent checks what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()

@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Final, TypedDict
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import AgentId
+from agenttalk.contracts.core.base import AgentId, format_instant
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.worker import (
     PROTOCOL,
     AttemptName,
     AttemptReport,
-    CheckReport,
     DesiredAttempt,
     DesiredCheck,
     JobInput,
@@ -30,31 +30,38 @@ from agenttalk.contracts.worker import (
     WorkerState,
 )
 from agenttalk.engine.agents.offers import AttemptOffer
-from agenttalk.engine.agents.remote import RemoteAgents, address_of
+from agenttalk.engine.agents.remote import RemoteAgents, RemoteRepositoryAddress, address_of
+from agenttalk.engine.agents.transcript import LARGEST
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.fleet.check_leases import CheckLeases
-from agenttalk.engine.fleet.workers import Workers, require_protocol, to_standing
+from agenttalk.engine.fleet.worker_logs import WorkerLogs
+from agenttalk.engine.fleet.workers import (
+    Workers,
+    alert_waiting,
+    explain_waiting,
+    judge_standing,
+    require_protocol,
+)
 from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.fleet import WorkerRow
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.checks import hidden_checks
 from agenttalk.rules.core.tokens import TokenSubject
-from agenttalk.rules.fleet.assignment import (
-    WorkerNeeds,
-    WorkerStanding,
-    needs_of,
-    pick_offers,
-)
-from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_liveness
+from agenttalk.rules.fleet.assignment import WorkerNeeds, WorkerStanding, needs_of, pick_offers
+from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, WorkerContact
 from agenttalk.rules.proof.performance import Performance
+from agenttalk.rules.text import task_words
+from agenttalk.rules.text.message import join
 
 LONGEST_WAIT: Final = 20.0
 """Seconds for which an engine may wait with its answer."""
 
 
+MOST_WAITING: Final = 200
+"""Tasks that wait for workers and are listed."""
 _SETTLE: Final = 0.2
 """Seconds until an attempt that has ended in this process has ended in the store, too."""
 
@@ -77,18 +84,16 @@ class WorkerView(TypedDict):
     facts: dict[str, Any]
 
 
-@dataclass(slots=True)
-class SeenWorker:
-    """What this process has heard of a worker."""
+class WaitingTask(TypedDict):
+    """A task that waits for a worker."""
 
-    heard: float = float("-inf")
-    """When, by the clock of the loop."""
-    hanging: int = 0
-    """Requests of it that wait for their answer."""
-    slots: int = 0
-    draining: bool = False
-    attempts: tuple[AttemptReport, ...] = ()
-    checks: tuple[CheckReport, ...] = ()
+    plan_id: str
+    task_id: str
+    agent_id: str
+    pool: str
+    since: str
+    why: str
+    """What has to happen until a worker takes it."""
 
 
 @dataclass(slots=True)
@@ -101,18 +106,40 @@ class _Turn:
 class FleetAgents:
     """Leaves jobs to agents elsewhere, and counts how those of workers ended. Implements `Performer`."""
 
-    def __init__(self, agents: RemoteAgents, workers: Workers) -> None:
+    def __init__(self, deps: Deps, agents: RemoteAgents) -> None:
+        self._deps = deps
         self._agents = agents
-        self._workers = workers
+        self._workers = Workers(deps)
+        self._logs = WorkerLogs(deps, agents)
 
     async def perform(self, job: Job) -> Performance:
         """Offer a job, and wait for its result."""
-        performance = await self._agents.perform(job)
+        alarm = asyncio.create_task(self._watch_wait(job)) if job.profile.pool is not None else None
+        try:
+            performance = await self._agents.perform(job)
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+                await asyncio.gather(alarm, return_exceptions=True)
         if job.profile.pool is not None:
+            performance = await self._logs.close(job, performance)
+            if performance.how == "lost" and await self._agents.keep_snapshot(job):
+                performance = replace(performance, error=join([performance.error, task_words.INTERRUPTED()]))
             worker = await self._agents.find_worker(job)
             if worker:
                 await self._workers.count_ending(worker, performance.how)
         return performance
+
+    async def _watch_wait(self, job: Job) -> None:
+        """Alert people when no worker takes a job for long."""
+        if self._deps.limits.worker_wait_seconds <= 0:
+            return
+        offers, task = self._agents.offers, TaskName(job.board, job.plan_id, job.task_id)
+        while (offer := offers.find(task)) is None or offer.job is not job:
+            await offers.news.wait()
+        await asyncio.sleep(self._deps.limits.worker_wait_seconds)
+        if not offer.taken.is_set():
+            await alert_waiting(self._deps, job)
 
 
 class WorkerSync:
@@ -132,7 +159,10 @@ class WorkerSync:
         self._report = report
         self._timing = LeaseTiming(deps.limits.worker_ttl_seconds)
         self.workers = Workers(deps)
-        self._seen: dict[str, SeenWorker] = {}
+        self.logs = WorkerLogs(deps, agents)
+        self._contacts = deps.worker_contacts
+        self._reports: dict[str, tuple[AttemptReport, ...]] = {}
+        """What workers said last of their attempts."""
 
     async def sync(self, worker: str, request: SyncRequest) -> SyncAnswer:
         """Take the state of a worker, and answer with what is wanted of it. Waits for news if there is none.
@@ -140,7 +170,7 @@ class WorkerSync:
         Raises UsageError for a worker that was removed, or speaks another version.
         """
         require_protocol(request.protocol)
-        row, seen = await self._find(worker), self._seen.setdefault(worker, SeenWorker())
+        row = await self._find(worker)
         if request.facts is not None:
             await self.workers.keep_facts(row, request.facts)
             row = await self._find(worker)
@@ -148,16 +178,16 @@ class WorkerSync:
         busy = bool(request.attempts or request.checks)
         wait = min(request.wait_seconds, LONGEST_WAIT, self._timing.renew if busy else LONGEST_WAIT)
         deadline = loop.time() + wait
-        self._hear(seen, request)
+        self._hear(worker, request)
         for report in request.attempts:
             await self._take_report(row, report, turn)
         if self.checks is not None:
             await self.checks.take_reports(row, request.checks)
             row = await self._find(worker)
-        with self._hanging(seen):
+        with self._hanging(worker):
             while True:
                 news = self._find_news(row)
-                answer = await self._answer(row, seen, request, turn)
+                answer = await self._answer(row, request, turn)
                 left = deadline - loop.time()
                 if left <= 0 or turn.acknowledged or answer.offers or any(map(_is_news, answer.desired)):
                     return answer
@@ -189,19 +219,22 @@ class WorkerSync:
             raise UsageError(Code.TOKEN_REFUSED, "this worker was removed", hint=hint)
         return row
 
-    def _hear(self, seen: SeenWorker, request: SyncRequest) -> None:
-        seen.heard = asyncio.get_running_loop().time()
-        seen.slots, seen.draining, seen.attempts = request.slots, request.draining, request.attempts
-        seen.checks = request.checks
+    def _hear(self, worker: str, request: SyncRequest) -> None:
+        before, now = self._contacts.get(worker), asyncio.get_running_loop().time()
+        busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"}) + len(request.checks)
+        hanging = before.hanging if before is not None else 0
+        self._contacts[worker] = WorkerContact(now, hanging, request.slots, busy, request.draining)
+        self._reports[worker] = request.attempts
 
     @contextmanager
-    def _hanging(self, seen: SeenWorker) -> Iterator[None]:
-        seen.hanging += 1
+    def _hanging(self, worker: str) -> Iterator[None]:
+        contact = self._contacts[worker]
+        self._contacts[worker] = contact._replace(hanging=contact.hanging + 1)
         try:
             yield
         finally:
-            seen.hanging -= 1
-            seen.heard = asyncio.get_running_loop().time()
+            contact, now = self._contacts[worker], asyncio.get_running_loop().time()
+            self._contacts[worker] = contact._replace(hanging=contact.hanging - 1, heard=now)
 
     async def _take_report(self, row: WorkerRow, report: AttemptReport, turn: _Turn) -> None:
         """Take what a worker tells of an attempt: that it accepts it, how far it is, its result, or its loss."""
@@ -234,25 +267,25 @@ class WorkerSync:
             return True
         return True
 
-    async def _answer(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest, turn: _Turn) -> SyncAnswer:
+    async def _answer(self, row: WorkerRow, request: SyncRequest, turn: _Turn) -> SyncAnswer:
         desired = [await self._decide(row, report) for report in request.attempts]
         return SyncAnswer(
             protocol=PROTOCOL,
             time=self._deps.stamp(),
             ttl_seconds=self._timing.ttl,
             state=row.state,
-            offers=tuple(await self._offer(row, seen, request)),
+            offers=tuple(await self._offer(row, request)),
             desired=tuple(desired),
-            checks=tuple(await self._decide_checks(row, seen, request)),
+            checks=tuple(await self._decide_checks(row, request)),
             acknowledged=tuple(turn.acknowledged),
         )
 
-    async def _decide_checks(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest) -> list[DesiredCheck]:
+    async def _decide_checks(self, row: WorkerRow, request: SyncRequest) -> list[DesiredCheck]:
         """Decide which checks a verifier makes."""
         if row.role != "verifier" or self.checks is None:
             return []
-        standing = await self._stand(row, seen, free=request.slots)
-        return await self.checks.decide(row, standing, request.checks)
+        standing = judge_standing(self._deps, row, await self.workers.list_paused_pools())
+        return await self.checks.decide(row, replace(standing, free=request.slots), request.checks)
 
     async def explain_check(self, plan_id: str, task_id: str) -> str:
         """Say why a task waits for a verifier; empty if it does not."""
@@ -261,9 +294,7 @@ class WorkerSync:
         paused = await self.workers.list_paused_pools()
 
         def stand(row: WorkerRow) -> WorkerStanding:
-            seen = self._seen.get(row.id, SeenWorker())
-            free = seen.slots - len(seen.checks)
-            return to_standing(row, paused, liveness=self._judge(seen), free=free, drains=seen.draining)
+            return judge_standing(self._deps, row, paused)
 
         return await self.checks.explain(plan_id, task_id, stand)
 
@@ -297,7 +328,9 @@ class WorkerSync:
             ),
             outputs=job.outputs,
             types=dict(job.types),
-            repository=RepositoryBase(**address, prepare=prepare or "") if address is not None else None,
+            repository=_describe_base(address, job.base.onto, prepare or "") if address and job.base else None,
+            log_bytes=LARGEST,
+            snapshot_seconds=self._deps.limits.worker_snapshot_seconds,
         )
 
     async def _is_kept(self, row: WorkerRow, report: AttemptReport) -> bool:
@@ -306,7 +339,7 @@ class WorkerSync:
             return False
         return await access.identify_as_worker_attempt(self._deps, row.id, _subject(report)) is not None
 
-    async def _offer(self, row: WorkerRow, seen: SeenWorker, request: SyncRequest) -> list[AttemptName]:
+    async def _offer(self, row: WorkerRow, request: SyncRequest) -> list[AttemptName]:
         """Offer a worker what it can do. What it was offered before and does not report is anyone's again."""
         now, listed = asyncio.get_running_loop().time(), {_task(each) for each in request.attempts}
         waiting: list[tuple[AttemptOffer, WorkerNeeds]] = []
@@ -319,31 +352,20 @@ class WorkerSync:
                 waiting.append((offer, needs))
         if not waiting:
             return []
-        busy = sum(1 for each in request.attempts if each.phase not in {"ended", "gone"})
-        standing = await self._stand(row, seen, free=request.slots - busy)
+        standing = judge_standing(self._deps, row, await self.workers.list_paused_pools())
         picked = [waiting[place][0] for place in pick_offers([needs for _, needs in waiting], standing)]
         for offer in picked:
             offer.offer_to(row.id)
         return [AttemptName(**_offer_fields(offer)) for offer in picked]
 
-    async def _stand(self, row: WorkerRow, seen: SeenWorker, *, free: int) -> WorkerStanding:
-        paused = await self.workers.list_paused_pools()
-        return to_standing(row, paused, liveness=self._judge(seen), free=free, drains=seen.draining)
-
-    def _judge(self, seen: SeenWorker) -> Liveness:
-        if seen.hanging:
-            return "online"
-        return judge_liveness(asyncio.get_running_loop().time() - seen.heard, self._timing)
-
     async def describe(self) -> list[WorkerView]:
         """Describe all workers."""
         found: list[WorkerView] = []
+        paused = await self.workers.list_paused_pools()
         for row in await self.workers.list_all():
-            seen = self._seen.get(row.id, SeenWorker())
-            standing = await self._stand(row, seen, free=seen.slots)
-            running = (
-                [f"{each.plan_id}/{each.task_id}" for each in seen.attempts] if standing.liveness != "lost" else []
-            )
+            standing, contact = judge_standing(self._deps, row, paused), self._contacts.get(row.id)
+            reports = self._reports.get(row.id, ()) if standing.liveness != "lost" else ()
+            running = [f"{each.plan_id}/{each.task_id}" for each in reports]
             found.append(
                 {
                     "id": row.id,
@@ -355,7 +377,7 @@ class WorkerSync:
                     "reason": row.reason,
                     "liveness": standing.liveness,
                     "paused": standing.paused,
-                    "slots": seen.slots,
+                    "slots": contact.slots if contact is not None else 0,
                     "attempts": running,
                     "failures": row.failures,
                     "facts": _read_object(bytes(row.facts)),
@@ -363,11 +385,31 @@ class WorkerSync:
             )
         return found
 
+    async def list_waiting(self) -> list[WaitingTask]:
+        """List the tasks that wait for a worker, those first that wait longest, and why they do."""
+        now, wall = asyncio.get_running_loop().time(), self._deps.now()
+        return [
+            {
+                "plan_id": offer.job.plan_id,
+                "task_id": offer.job.task_id,
+                "agent_id": offer.job.agent_id,
+                "pool": offer.job.profile.pool or "",
+                "since": format_instant(wall - timedelta(seconds=now - offer.since)),
+                "why": await explain_waiting(self._deps, offer.job.profile),
+            }
+            for offer in self._agents.offers.list_for_workers()[:MOST_WAITING]
+        ]
+
     def wake(self) -> None:
         """Make the answers that wait anew: the state of a worker or a pool was changed."""
         self._agents.offers.wake()
         if self.checks is not None:
             self.checks.wake()
+
+
+def _describe_base(address: RemoteRepositoryAddress, onto: str, prepare: str) -> RepositoryBase:
+    snapshot = f"{address['submit'].removesuffix('/tree')}/snapshot"
+    return RepositoryBase(**address, onto=onto, prepare=prepare, snapshot=snapshot)
 
 
 def _is_news(desired: DesiredAttempt) -> bool:

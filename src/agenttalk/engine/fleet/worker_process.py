@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
@@ -36,6 +37,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.fleet.check_process import CheckProcess
+from agenttalk.engine.fleet.work_sender import WorkSender
 from agenttalk.ports.agents import InputContent, Interruption, Job, Performer, Processes
 from agenttalk.ports.fleet import AttemptTrees, EngineLink, ResultSpool, WorkFolder
 from agenttalk.rules.agents.progress_notes import Note, read_note
@@ -48,6 +50,10 @@ IDLE_WAIT: Final = 20.0
 """Seconds for which an engine may let an idle worker wait."""
 PAUSE: Final = 1.0
 """Seconds until the next try, when the engine does not answer."""
+LOOK: Final = 60.0
+"""Seconds between two looks at the contact, at most."""
+LOG_PAUSES: Final = 2
+"""Such pauses between two looks at a log that grows."""
 
 
 class WorkerMonitor:
@@ -94,12 +100,19 @@ class WorkerAttempt:
     monitor: WorkerMonitor = field(default_factory=WorkerMonitor)
     result: WorkerResult | None = None
     outputs: list[list[Any]] = field(default_factory=list)
+    sender: WorkSender | None = None
+    """Sends its log and snapshots of its tree."""
     task: asyncio.Task[None] | None = None
 
     @property
     def key(self) -> str:
         """Its name in the spool."""
         return key_of(self.name)
+
+    def timing(self, usual: LeaseTiming) -> LeaseTiming:
+        """Return how long it goes on without an answer of the engine: as its agent says, or as usual."""
+        own = self.job.profile.worker_ttl_seconds if self.job is not None else None
+        return LeaseTiming(float(own)) if own else usual
 
 
 def key_of(name: AttemptName) -> str:
@@ -145,11 +158,18 @@ class WorkerProcess:
         self._attempts: dict[str, WorkerAttempt] = {}
         self._changed = checks.changed if checks is not None else asyncio.Event()
         self._is_draining = False
+        self._beats = [self._contact, self._contact]
+        """When the loops that exchange and that watch began their last rounds."""
 
     @property
     def attempts(self) -> list[WorkerAttempt]:
         """The attempts that it has."""
         return list(self._attempts.values())
+
+    @property
+    def beat(self) -> float:
+        """When the slower of its loops began its last round."""
+        return min(self._beats)
 
     def drain(self) -> None:
         """Take nothing new, and end when all is handed in."""
@@ -177,11 +197,17 @@ class WorkerProcess:
         finally:
             watchdog.cancel()
             stopped.cancel()
-            await self._end_all()
+            if self._checks is not None:
+                await self._checks.end_all()
+            tasks = [each.task for each in self.attempts if each.task is not None and not each.task.done()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _exchange(self) -> None:
         """Make one sync. News of an attempt cut a waiting one short, and the next one brings them."""
         self._changed.clear()
+        self._beats[0] = self._monotonic()
         request, sent = self._build_request(), self._monotonic()
         asking = asyncio.create_task(self._link.sync(request))
         changed = asyncio.create_task(self._changed.wait())
@@ -254,55 +280,64 @@ class WorkerProcess:
     async def _watch_contact(self) -> None:
         """End all processes once the engine was not reached for too long, also while a sync waits."""
         while True:
-            left = self._contact + self._timing.ttl - self._monotonic()
-            if left > 0:
-                await asyncio.sleep(min(left, self._timing.renew / 2))
-            elif must_stop(self._monotonic() - self._contact, self._timing):
-                await self._end_running()
-                await asyncio.sleep(self._timing.renew / 2)
+            self._beats[1] = self._monotonic()
+            silent = self._monotonic() - self._contact
+            if must_stop(silent, self._timing) or any(
+                must_stop(silent, each.timing(self._timing)) for each in self.attempts
+            ):
+                await self._end_running(silent)
+            left = [ttl - silent for each in self.attempts if (ttl := each.timing(self._timing).ttl) > silent]
+            await asyncio.sleep(min(*left, self._timing.renew / 2, LOOK))
 
-    async def _end_running(self) -> None:
-        """End the processes of all attempts that run, and report these as gone. Results that are there are kept."""
+    async def _end_running(self, silent: float) -> None:
+        """End the processes of attempts that run, and report these as gone. Results that are there are kept."""
         if self._checks is not None:
             await self._checks.end_all()
-        running = [each for each in self.attempts if each.phase == "running" and each.task is not None]
+        late = [each for each in self.attempts if must_stop(silent, each.timing(self._timing))]
+        running = [each for each in late if each.phase == "running" and each.task is not None]
         for attempt in running:
             LOG.warning("%s: the engine was not reached, so it is ended", attempt.key, extra={"action": "worker.lost"})
             attempt.phase = "gone"
             if attempt.task is not None:
                 attempt.task.cancel()
         await asyncio.gather(*(each.task for each in running if each.task is not None), return_exceptions=True)
-        self._attempts = {key: each for key, each in self._attempts.items() if each.phase != "accepted"}
+        self._attempts = {
+            key: each for key, each in self._attempts.items() if each.phase != "accepted" or each not in late
+        }
         if running:
             self._changed.set()
-
-    async def _end_all(self) -> None:
-        if self._checks is not None:
-            await self._checks.end_all()
-        tasks = [each.task for each in self.attempts if each.task is not None and not each.task.done()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _restore(self) -> None:
         """Take up what an earlier process left: results go on, programs are ended and reported as gone."""
         for key, record in (await asyncio.to_thread(self._spool.read_all)).items():
             attempt = WorkerAttempt(AttemptName.from_json(record["name"]), "gone", record["lease"])
+            attempt.job = job = WorkerJob.from_json(record["job"])
+            attempt.sender = self._make_sender(attempt, job)
             self._attempts[key] = attempt
             if "performance" in record:
-                attempt.job = WorkerJob.from_json(record["job"])
                 self._keep_result(attempt, read_performance(record["performance"]))
                 attempt.task = asyncio.create_task(self._hand_in(attempt))
             else:
                 await self._processes.end(attempt.lease)
+                await attempt.sender.send_last_log()
+
+    def _make_sender(self, attempt: WorkerAttempt, job: WorkerJob) -> WorkSender:
+        every = LOG_PAUSES * self._pause
+        return WorkSender(self._deps.root, self._link, self._trees, attempt.name, job, log_seconds=every)
 
     async def _carry_out(self, attempt: WorkerAttempt, told: WorkerJob) -> None:
         """Run an attempt, keep what it made, and hand that in."""
         record = {"name": _name(attempt.name).as_json(), "lease": told.lease, "job": told.as_json()}
         await asyncio.to_thread(self._spool.write, attempt.key, record)
+        attempt.sender = self._make_sender(attempt, told)
+        following = asyncio.create_task(attempt.sender.follow())
         pack = b""
         try:
-            performance = await self._perform(attempt, told)
+            try:
+                performance = await self._perform(attempt, told)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
             if told.repository is not None and performance.how == "finished":
                 pack = await self._trees.take(attempt.name, told)
         except InputError as error:
@@ -330,7 +365,7 @@ class WorkerProcess:
         job = await self._make_job(attempt, told)
         if told.repository is not None:
             folder = await self._trees.begin(attempt.name, told, self._link.git_remote(told.repository))
-            job = self._place(job, folder)
+            job = _place(job, folder, self._deps.root.path.absolute())
         return await performer.perform(job)
 
     async def _make_job(self, attempt: WorkerAttempt, told: WorkerJob) -> Job:
@@ -364,12 +399,11 @@ class WorkerProcess:
             watch=attempt.monitor,
         )
 
-    def _place(self, job: Job, folder: WorkFolder) -> Job:
-        cwd = str(folder.path.relative_to(self._deps.root.path.absolute()))
-        return replace(job, cwd=cwd, readonly=folder.readonly, repo=Workspace(repo=str(folder.path)))
-
     async def _hand_in(self, attempt: WorkerAttempt) -> None:
         """Hand in files and work, however often the engine has to be asked. Then the result goes with the syncs."""
+        if attempt.sender is not None:
+            with suppress(UsageError):  # a log that is not taken is a hole, and no fault of the work
+                await self._insist(attempt.sender.send_log)
         try:
             blobs = await self._deps.stores.blobs(DEFAULT)
             for output in attempt.outputs:
@@ -396,6 +430,11 @@ class WorkerProcess:
                 await asyncio.sleep(min(self._pause, self._timing.renew))
             else:
                 return
+
+
+def _place(job: Job, folder: WorkFolder, root: Path) -> Job:
+    cwd = str(folder.path.relative_to(root))
+    return replace(job, cwd=cwd, readonly=folder.readonly, repo=Workspace(repo=str(folder.path)))
 
 
 def _report(attempt: WorkerAttempt) -> AttemptReport:

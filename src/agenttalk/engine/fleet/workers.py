@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -19,8 +20,10 @@ from agenttalk.contracts.worker import (
     WorkerRole,
     WorkerState,
 )
+from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
+from agenttalk.ports.agents import Job
 from agenttalk.ports.statements.fleet import (
     ADD_INVITATION,
     ADD_MACHINE_AGENT,
@@ -44,7 +47,7 @@ from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.tokens import token_hash
 from agenttalk.rules.core.worker_tokens import worker_id
 from agenttalk.rules.fleet.assignment import MachineStart, WorkerStanding, find_near_matches, needs_of
-from agenttalk.rules.fleet.liveness import Liveness
+from agenttalk.rules.fleet.liveness import LeaseTiming, Liveness, judge_contact
 from agenttalk.rules.fleet.quarantine import count_failures, is_quarantined
 from agenttalk.rules.fleet.waiting import explain_wait
 from agenttalk.rules.text import turn_words
@@ -193,7 +196,37 @@ async def explain_waiting(deps: Deps, profile: AgentProfile) -> str:
         return ""
     workers = Workers(deps)
     paused = await workers.list_paused_pools()
-    return explain_wait(needs, find_near_matches(needs, [to_standing(row, paused) for row in await workers.list_all()]))
+    standings = [judge_standing(deps, row, paused) for row in await workers.list_all()]
+    return explain_wait(needs, find_near_matches(needs, standings))
+
+
+def judge_standing(deps: Deps, row: WorkerRow, paused: Collection[str]) -> WorkerStanding:
+    """Return a worker as the choice of tasks sees it, by its row and by what this process heard of it."""
+    now, contact = asyncio.get_running_loop().time(), deps.worker_contacts.get(row.id)
+    liveness = judge_contact(contact, now, LeaseTiming(deps.limits.worker_ttl_seconds))
+    if contact is None:
+        return to_standing(row, paused, liveness=liveness)
+    return to_standing(row, paused, liveness=liveness, free=contact.free, drains=contact.is_draining)
+
+
+async def alert_waiting(deps: Deps, job: Job) -> None:
+    """Alert people to a task that no worker has taken for so long. Once for each lease."""
+    why = await explain_waiting(deps, job.profile)
+    board, at = await deps.stores.board(job.board), deps.stamp()
+
+    def work(tx: Tx) -> None:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=job.plan_id,
+            code=Code.WORKER_MISSING,
+            message=f"no worker has taken task {job.task_id!r} yet: {why}",
+            key=job.lease,
+            severity="WARNING",
+            source=records.RecordSource(job.agent_id, job.task_id, job.command.command_id),
+        )
+
+    await board.transact(work)
 
 
 def to_standing(

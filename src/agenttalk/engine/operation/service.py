@@ -209,6 +209,11 @@ class Service:
         return self._elsewhere
 
     @property
+    def has_fleet(self) -> bool:
+        """Whether this process answers workers."""
+        return self._fleet is not None
+
+    @property
     def fleet(self) -> WorkerSync:
         """What answers workers. Raises MachineError where no engine runs."""
         if self._fleet is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.agents import AttemptBase, Job
 from agenttalk.ports.statements.agents import HAND_IN, HANDED_IN
-from agenttalk.ports.statements.proof import BEGIN_TIP, MOVE_TIP, TIP
+from agenttalk.ports.statements.proof import BEGIN_TIP, KEEP_TIP_PACK, MOVE_TIP, TIP, TIP_PACKS
 from agenttalk.ports.storage import Tx
 from agenttalk.rules.proof.performance import TipMove
 
@@ -29,10 +30,35 @@ class StoredTips:
         rows = await (await board_of(self.deps, plan_id)).read(TIP, plan_id=plan_id)
         return rows[0].commit_id if rows else None
 
-    async def begin_tip(self, plan_id: str, commit: str) -> None:
+    async def begin_tip(self, plan_id: str, commit: str, pack: str) -> None:
         """Keep where a plan begins; see the port."""
+
+        def begin(tx: Tx) -> None:
+            tx.run(BEGIN_TIP, plan_id=plan_id, commit_id=commit)
+            _keep_pack(tx, plan_id, TipMove("", commit, pack))
+
+        await (await board_of(self.deps, plan_id)).transact(begin)
+
+    async def keep_pack(self, plan_id: str, pack: bytes) -> str:
+        """Keep a pack; see the port."""
         board = await board_of(self.deps, plan_id)
-        await board.transact(lambda tx: tx.run(BEGIN_TIP, plan_id=plan_id, commit_id=commit))
+        return await (await self.deps.stores.blobs(board.name)).put(pack)
+
+    async def read_pack(self, plan_id: str, pack: str) -> bytes:
+        """Read a pack; see the port."""
+        board = await board_of(self.deps, plan_id)
+        return await (await self.deps.stores.blobs(board.name)).get(pack)
+
+    async def list_moves(self, plan_id: str, tip: str) -> Sequence[TipMove]:
+        """List the moves of the tip; see the port."""
+        rows = await (await board_of(self.deps, plan_id)).read(TIP_PACKS, plan_id=plan_id)
+        moves = {row.commit_id: TipMove(row.onto, row.commit_id, row.pack, row.attempt_key, row.made) for row in rows}
+        found: list[TipMove] = []
+        at = tip
+        while at and at in moves:  # each commit is taken once, so a circle ends, too
+            found.append(moves.pop(at))
+            at = found[-1].before
+        return found[::-1]
 
     async def take_tip(self, plan_id: str, move: TipMove) -> None:
         """Move the tip to a commit that no task made, and record that; see the port."""
@@ -75,4 +101,12 @@ def move_tip(tx: Tx, plan_id: str, move: TipMove) -> None:
 
 
 def _swap(tx: Tx, plan_id: str, move: TipMove) -> bool:
-    return bool(tx.run(MOVE_TIP, plan_id=plan_id, commit_id=move.after, expected=move.before))
+    is_moved = bool(tx.run(MOVE_TIP, plan_id=plan_id, commit_id=move.after, expected=move.before))
+    if is_moved and move.after != move.before:
+        _keep_pack(tx, plan_id, move)
+    return is_moved
+
+
+def _keep_pack(tx: Tx, plan_id: str, move: TipMove) -> None:
+    about = {"plan_id": plan_id, "commit_id": move.after, "onto": move.before}
+    tx.run(KEEP_TIP_PACK, **about, pack=move.pack, attempt_key=move.attempt, made=move.made)

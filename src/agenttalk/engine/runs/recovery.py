@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.agents import transcript
 from agenttalk.engine.core import access, records
-from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
@@ -121,8 +120,8 @@ class Recovery:
         if left.phase in VERIFYING or task.lease != left.lease or not rows:
             return NOTHING
         envelope: Any = wire.read(bytes(rows[0].envelope), limit=wire.DOCUMENT_LIMIT)
-        own = root_layout.task_folder(left.agent_id, left.plan_id, left.task_id)
-        path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task.attempt}{transcript.ENDING}"
+        command_id = envelope["payload"]["command"]["command_id"]
+        path = transcript.find_path(left.agent_id, left.plan_id, left.task_id, command_id, task.attempt)
         return await asyncio.to_thread(transcript.read_used, self._state.deps.root, path)
 
     def _can_verify(self, board: str) -> bool:

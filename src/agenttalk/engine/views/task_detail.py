@@ -12,9 +12,8 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.engine.agents.transcript import ENDING, LARGEST
+from agenttalk.engine.agents.transcript import LARGEST, find_path, read_piece
 from agenttalk.engine.core import task_comments
-from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import StoredContribution, TaskName
 from agenttalk.engine.plans.definition import read_definition
@@ -29,7 +28,6 @@ from agenttalk.engine.views.models.tasks import (
     TaskExplanation,
     TranscriptPage,
 )
-from agenttalk.ports.folders import Folder
 from agenttalk.ports.statements.messages import TASK
 from agenttalk.ports.statements.plans import NODE, RUN, VERSIONS_BEFORE, VERSIONS_FROM, NewestOutputRow
 from agenttalk.ports.statements.proof import EVIDENCE_OF_TASK, JOINED_CHECKS, EvidenceRow
@@ -191,7 +189,7 @@ async def read_transcript(
     transcript = await _find_transcript(deps, plan_id, task_id, command_id, attempt)
     if transcript is None:
         return {"command_id": None, "attempt": None, "events": [], "next": 0}
-    data = await asyncio.to_thread(_read_piece, deps.root, transcript.path, after)
+    data = await asyncio.to_thread(read_piece, deps.root, transcript.path, after, _LOG_BYTES)
     events, size = _parse_events(data.splitlines(keepends=True)[:LOG_LINES])
     return {
         "command_id": transcript.command_id,
@@ -204,7 +202,7 @@ async def read_transcript(
 async def read_transcript_tail(deps: Deps, plan_id: str, task_id: str) -> list[Any]:
     """Return the last events that a coding agent reported in its last attempt."""
     transcript = await _find_transcript(deps, plan_id, task_id)
-    data = await asyncio.to_thread(_read_piece, deps.root, transcript.path, 0, LARGEST) if transcript else b""
+    data = await asyncio.to_thread(read_piece, deps.root, transcript.path, 0, LARGEST) if transcript else b""
     return _parse_events(data.splitlines(keepends=True)[-TAIL:])[0]
 
 
@@ -230,8 +228,9 @@ async def _find_transcript(
     if row is None:
         return None
     attempt = attempt or tasks[0].attempt or 1
-    folder = root_layout.task_folder(row.receiver or tasks[0].agent_id, plan_id, task_id)
-    return _Transcript(f"{folder}/{TURNS}/{row.command_id}-{attempt}{ENDING}", row.command_id, attempt)
+    agent_id = row.receiver or tasks[0].agent_id
+    path = find_path(agent_id, plan_id, task_id, row.command_id, attempt)
+    return _Transcript(path, row.command_id, attempt)
 
 
 def _parse_events(lines: list[bytes]) -> tuple[list[Any], int]:
@@ -247,18 +246,6 @@ def _parse_events(lines: list[bytes]) -> tuple[list[Any], int]:
         except AgentTalkError:
             continue
     return events, size
-
-
-def _read_piece(root: Folder, path: str, after: int, count: int = _LOG_BYTES) -> bytes:
-    """Return some bytes of a file from a place on; nothing where there is no such file."""
-    try:
-        with root.stream(path, LARGEST) as stream:
-            skipped = 0
-            while skipped < after and (piece := stream.read(min(_LOG_BYTES, after - skipped))):
-                skipped += len(piece)
-            return stream.read(count)
-    except AgentTalkError:
-        return b""
 
 
 _BY: Final = {"claimed": "the agent", "confirmed": "a person"}

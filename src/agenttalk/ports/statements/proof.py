@@ -110,6 +110,16 @@ class TipRow(NamedTuple):
     commit_id: str
 
 
+class TipPackRow(NamedTuple):
+    """A move of the tip of a plan's branch, with the pack that repeats it in another repository."""
+
+    commit_id: str
+    onto: str
+    pack: str
+    attempt_key: str
+    made: str
+
+
 class WatchedBranchRow(NamedTuple):
     """A branch of an ended plan that is not merged yet."""
 
@@ -240,6 +250,8 @@ DROP_JOINED: Final = Statement("drop_joined", NoRow)
 TIP: Final = Statement("tip", TipRow)
 BEGIN_TIP: Final = Statement("begin_tip", NoRow)
 MOVE_TIP: Final = Statement("move_tip", TipRow)
+KEEP_TIP_PACK: Final = Statement("keep_tip_pack", NoRow)
+TIP_PACKS: Final = Statement("tip_packs", TipPackRow)
 WATCH_BRANCH: Final = Statement("watch_branch", NoRow)
 WATCHED_BRANCHES: Final = Statement("watched_branches", WatchedBranchRow)
 WATCHED_BRANCH: Final = Statement("watched_branch", BranchHeadRow)

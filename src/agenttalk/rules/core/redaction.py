@@ -86,6 +86,12 @@ class Secrets:
         pattern = b"|".join(map(re.escape, sorted(present, key=len, reverse=True)))
         return re.sub(pattern, lambda match: _mark(self._raw[match[0]]).encode(), data)
 
+    def mask_bytes(self, data: bytes) -> bytes:
+        """Replace the secrets in bytes by as many asterisks, so that offsets stay what they are."""
+        for spelling in sorted((each for each in self._raw if each in data), key=len, reverse=True):
+            data = data.replace(spelling, b"*" * len(spelling))
+        return data
+
     def redact_json(self, value: Any) -> Any:
         """Replace the secrets in a JSON value by marks, in names of fields too."""
         if not self:

@@ -39,6 +39,31 @@ def judge_liveness(silent: float, timing: LeaseTiming = STANDARD) -> Liveness:
     return "suspect" if silent >= timing.suspect else "online"
 
 
+class WorkerContact(NamedTuple):
+    """What an engine last heard of a worker."""
+
+    heard: float
+    """When that was, by the engine's own clock."""
+    hanging: int = 0
+    """Requests of it that wait for their answer."""
+    slots: int = 0
+    busy: int = 0
+    """Places in which it runs an attempt."""
+    is_draining: bool = False
+
+    @property
+    def free(self) -> int:
+        """How many more attempts it can take."""
+        return self.slots - self.busy
+
+
+def judge_contact(contact: WorkerContact | None, now: float, timing: LeaseTiming = STANDARD) -> Liveness:
+    """Judge a worker by what was heard of it. One of which nothing was heard is lost."""
+    if contact is None:
+        return "lost"
+    return "online" if contact.hanging else judge_liveness(now - contact.heard, timing)
+
+
 def must_stop(silent: float, timing: LeaseTiming = STANDARD) -> bool:
     """Whether a worker that has not reached its engine for so many seconds ends what it runs."""
     return silent >= timing.ttl

@@ -187,13 +187,6 @@ class PlanExamination:
             self.refuse(
                 Code.FIELD_VALUE, f"{where}.pool", message, plan_words.HINTS["use_one"](names=", ".join(POOLED_DRIVERS))
             )
-        if agent.mcp and agent.pool is not None:
-            self.refuse(
-                Code.FIELD_VALUE,
-                f"{where}.mcp",
-                plan_words.PROBLEMS["no_tools_there"](),
-                plan_words.HINTS["remove_it"](),
-            )
         if agent.needs and agent.pool is None:
             self.warn(f"{where}.needs", plan_words.PROBLEMS["labels_unused"](), plan_words.HINTS["add_pool"]())
 

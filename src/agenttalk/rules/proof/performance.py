@@ -82,6 +82,12 @@ class TipMove(NamedTuple):
     before: str
     """The commit that the tip has to be at."""
     after: str
+    pack: str = ""
+    """The content that brings a clone of the commit before to the one after. Empty if both are the same."""
+    attempt: str = ""
+    """The attempt whose work it is; empty if no task made it."""
+    made: str = ""
+    """The commit that keeps what that attempt left."""
 
 
 @dataclass(frozen=True, slots=True)

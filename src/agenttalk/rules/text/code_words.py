@@ -11,7 +11,7 @@ from agenttalk.rules.text.message import make_table
 
 Group = Literal[
     "state", "phase", "cause", "trust", "asked", "severity", "decision", "health", "delivery", "by", "board",
-    "standing", "dispute", "span", "proof", "prompt", "replay", "ending",
+    "standing", "dispute", "span", "proof", "prompt", "replay", "ending", "worker",
 ]  # fmt: skip
 CODES: Final = make_table(
     "code",
@@ -32,6 +32,12 @@ CODES: Final = make_table(
         "phase.offered": ("offered to its agent", "待智能体领取"),
         "phase.elsewhere": ("done elsewhere", "在别处执行"),
         "phase.verifying": ("being verified", "验证中"),
+        "worker.active": ("active", "启用"),
+        "worker.draining": ("draining", "正在排空"),
+        "worker.quarantined": ("quarantined", "已隔离停用"),
+        "worker.online": ("online", "在线"),
+        "worker.suspect": ("silent", "暂无消息"),
+        "worker.lost": ("gone", "失去联系"),
         "ending.finished": ("finished", "已结束"),
         "ending.crashed": ("crashed", "崩溃"),
         "ending.timeout": ("ran out of time", "超时"),
@@ -277,6 +283,7 @@ REFUSALS: Final = make_table(
             "DAG_NOT_APPROVED": "计划的 DAG 须先获批准，任务才能开始，而它没有获批。",
             "REVIEWERS_MISSING": "对 DAG 作出决定时缺少部分评审者。",
             "BRANCH_MOVED": "计划的分支上有不是由其任务做出的提交。",
+            "WORKER_MISSING": "长时间没有工作机领取某个任务。",
             "CHECK_BROKEN": "曾被证明的内容已不成立。",
             "CHECK_UNREPEATABLE": "曾被证明的内容无法再次检查。",
             "VERIFIER_DISTRUSTED": "一台验证机答错了引擎已知答案的检查，或冒用了他人的签名。",

@@ -95,7 +95,6 @@ PROBLEMS: Final = make_table(
             "an agent of the driver {driver!r} does not run on a worker",
             "驱动为 {driver!r} 的智能体不在工作机上运行",
         ),
-        "no_tools_there": ("an agent on a worker is not given tools yet", "工作机上的智能体还没有工具"),
         "labels_unused": (
             "labels are of workers, and this agent runs on none",
             "标签属于工作机，而这个智能体不在工作机上运行",

@@ -39,6 +39,9 @@ LOST: Final = Template(
 LOST_BY_WORKER: Final = Template(
     "turn.lost_by_worker", "the worker {worker} lost the attempt", "工作机 {worker} 丢失了这次尝试"
 )
+LOG_HOLE: Final = Template(
+    "turn.log_hole", "the last {bytes:,} bytes of this log did not arrive", "此日志的最后 {bytes:,} 字节没有送达"
+)
 WORKER_FAILS: Final = Template(
     "turn.worker_fails",
     "it failed {count:,} times in a row by itself; repair it, then 'agenttalk worker resume'",

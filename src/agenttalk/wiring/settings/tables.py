@@ -251,6 +251,11 @@ class LimitSettings(SettingsTable):
     worker_ttl_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds after which a worker that does not reach its engine ends what it runs. After half as long again its tasks
     are offered to other workers."""
+    worker_wait_minutes: Annotated[int, Field(ge=0, le=100_000)] = 10
+    """Minutes after which a task that no worker has taken raises an alert; 0: never."""
+    worker_snapshot_seconds: Annotated[int, Field(ge=0, le=86_400)] = 180
+    """Seconds between two snapshots of the tree that an agent on a worker has; 0: none. When its attempt is lost, the
+    next one begins with the last snapshot."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
     """US dollars that all agents together may spend per day (UTC), as far as they report it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50

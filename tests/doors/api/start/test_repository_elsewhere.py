@@ -132,6 +132,7 @@ def test_a_pack_that_is_not_one_commit_on_the_base_is_refused(
     (root / "agents").mkdir(parents=True)
     assert call(["token", "create", "far", "--root", str(root), "--show", "--json"]) == 0
     token = json.loads(capsys.readouterr().out)["token"]
+    (root / "agenttalk.toml").write_text("[limits]\npayload_mib = 1\n")
     with engine(root, quick=True) as running:
         client = submit(root, repo)
         address = running.told["http"]
@@ -143,6 +144,16 @@ def test_a_pack_that_is_not_one_commit_on_the_base_is_refused(
         (clone / "hours").write_text("eight\n")
         status, told = put(address, taken["token"], address_of_tree, packed(clone, base))
         assert (status, told["code"]) == (422, "PACK_REFUSED")
+        git(clone, "reset", "-q", "--soft", base)
+        (clone / "link").symlink_to("/etc/hostname")
+        assert put(address, taken["token"], address_of_tree, packed(clone, base))[1]["code"] == "PACK_REFUSED"
+        (clone / "link").unlink()
+        git(clone, "checkout", "-q", "--orphan", "apart")
+        assert put(address, taken["token"], address_of_tree, packed(clone, base))[1]["code"] == "PACK_REFUSED"
+        git(clone, "checkout", "-q", "--detach", base)
+        (clone / "hours").write_text("eight\n")
+        packed(clone, base)
+        assert put(address, taken["token"], address_of_tree, b"0" * (2 << 20))[1]["code"] == "FILE_TOO_LARGE"
         other = address_of_tree.replace(f"/{taken['epoch']}/", f"/{taken['epoch'] + 1}/")
         assert put(address, taken["token"], other, b"")[1]["code"] == "NOT_ALLOWED"
         git(clone, "reset", "-q", "--soft", base)

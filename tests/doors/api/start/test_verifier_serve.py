@@ -111,7 +111,7 @@ def test_a_verifier_checks_a_tree_that_it_fetches(root: Path, tmp_path: Path) ->
 
 
 def waiting_check(runs: Path, go: Path) -> str:
-    return f"echo x >> {runs}; while [ ! -e {go} ]; do sleep 0.02; done; grep -q eight hours"
+    return f"echo $$ >> {runs}; while [ ! -e {go} ]; do sleep 0.02; done; grep -q eight hours"
 
 
 @pytest.mark.rest
@@ -126,6 +126,8 @@ def test_a_check_is_made_again_after_the_death_of(who: str, root: Path, tmp_path
             if who == "verifier":
                 process.send_signal(signal.SIGKILL)
                 process.wait(300)
+                check = Path("/proc", runs.read_text().strip())
+                until(lambda: not check.exists(), "its programs are dead")
                 go.touch()
                 with verifier(tmp_path, client, server):
                     assert until(lambda: ended(client), "the plan ends")["result"] == "done"

@@ -161,6 +161,15 @@ ON CONFLICT (board, plan_id) DO NOTHING
 UPDATE tips SET commit_id = :commit_id WHERE board = :board AND plan_id = :plan_id AND commit_id = :expected
 RETURNING commit_id
 
+-- The moves of tips, each with the pack that repeats it in another repository. That without `onto` is the beginning.
+-- name: keep_tip_pack
+INSERT INTO tip_packs (board, plan_id, commit_id, onto, pack, attempt_key, made)
+VALUES (:board, :plan_id, :commit_id, :onto, :pack, :attempt_key, :made)
+ON CONFLICT (board, plan_id, commit_id) DO NOTHING
+
+-- name: tip_packs
+SELECT commit_id, onto, pack, attempt_key, made FROM tip_packs WHERE board = :board AND plan_id = :plan_id
+
 -- Branches of ended plans that are watched until they are merged.
 -- name: watch_branch
 INSERT INTO branches (board, plan_id, head)

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.engine.agents.remote import SNAPSHOT
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.operation.service import Service
@@ -28,6 +29,8 @@ SLOWEST: Final = 16 * 1024
 """Bytes per second that a pack has to arrive with, after the time that every body has."""
 PIECE_SECONDS: Final = 60.0
 """Seconds in which the other side has to take a piece of an answer."""
+SNAPSHOT_BYTES: Final = 64 * 1024 * 1024
+"""How large a pack with work so far may be."""
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -86,6 +89,13 @@ async def submit_tree(service: Service, request: Request, caller: Caller, task: 
             hint = "send it again"
             raise UsageError(Code.PACK_REFUSED, "the pack has another hash than the address says", hint=hint)
         return to_json_response(await service.repositories.submit(task, caller, pack, f"sha256:{sha256}"), 201)
+
+
+async def submit_snapshot(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Take in the tree of an attempt as it is so far, as a pack."""
+    async with _received(request, min(service.repositories.most_bytes, SNAPSHOT_BYTES)) as (pack, sha256):
+        told = await service.repositories.submit(task, caller, pack, f"sha256:{sha256}", kind=SNAPSHOT)
+        return to_json_response(told, 201)
 
 
 @asynccontextmanager

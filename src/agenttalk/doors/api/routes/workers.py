@@ -10,12 +10,15 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import IdText
-from agenttalk.contracts.worker import Enrolment, SyncRequest, WorkerRole
+from agenttalk.contracts.worker import Enrolment, LogPlace, SyncRequest, WorkerRole
 from agenttalk.doors.api import bodies, guard
 from agenttalk.doors.api.bodies import Body
 from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.api.query import read_number
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.fleet.sync import WorkerView
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.fleet.sync import WaitingTask, WorkerView
+from agenttalk.engine.fleet.worker_logs import PIECE_BYTES
 from agenttalk.engine.operation.service import Service
 
 SYNC_BYTES: Final = 16 * 1024 * 1024
@@ -64,6 +67,8 @@ class WorkerList(TypedDict):
 
     workers: list[WorkerView]
     paused_pools: list[str]
+    waiting: list[WaitingTask]
+    """Tasks that no worker has taken yet."""
 
 
 async def invite(service: Service, request: Request, caller: Caller) -> Response:
@@ -86,10 +91,22 @@ async def sync(service: Service, request: Request, caller: Caller) -> Response:
     return to_json_response((await service.fleet.sync(caller.name, told)).as_json())
 
 
+async def append_log(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Take a piece of the log of an attempt."""
+    at = read_number(request.query_params, "at")
+    data = await bodies.read_raw(request, PIECE_BYTES)
+    return to_json_response(LogPlace(next=await service.fleet.logs.append(task, caller, at, data)).as_json())
+
+
 async def list_workers(service: Service, _: Request, __: Caller) -> Response:
     """List the workers."""
     paused = sorted(await service.fleet.workers.list_paused_pools())
-    return to_json_response({"workers": await service.fleet.describe(), "paused_pools": paused})
+    found: WorkerList = {
+        "workers": await service.fleet.describe(),
+        "paused_pools": paused,
+        "waiting": await service.fleet.list_waiting(),
+    }
+    return to_json_response(found)
 
 
 async def set_state(service: Service, request: Request, caller: Caller) -> Response:

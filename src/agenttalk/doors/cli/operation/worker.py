@@ -137,7 +137,10 @@ def list_workers(ctx: typer.Context, root: RootOption = None, as_json: JsonOptio
             + "".join(f"  {sanitize(name)}" for name in each["attempts"])
         )
         if each["reason"]:
-            out.say(f"  → {sanitize(each['reason'])}")
+            out.say(f"  → {sanitize(out.translate(each['reason']))}")
+    for task in found["waiting"]:
+        out.say(f"{sanitize(task['plan_id'])}/{sanitize(task['task_id'])}  {sanitize(task['pool'])}")
+        out.say(f"  → {sanitize(out.translate(task['why']))}")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core import root_access
 from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
@@ -183,7 +183,13 @@ async def _follow(space: PlanWorkspace, tip: str) -> str:
     """Bring the branch of a plan to its tip, unless others have moved it. Returns the commit that is the tip then."""
     from agenttalk.wiring import SystemClock
 
-    return await space.follow(tip, at=SystemClock().now()) if tip else await space.ensure()
+    if not tip:
+        return await space.ensure()
+    now = await space.follow(tip, at=SystemClock().now())
+    if now is None:
+        hint = "'agenttalk serve' makes the branch again from what its store has"
+        raise MachineError(Code.FILE_UNREADABLE, f"the repository does not have {tip[:12]}, the plan's tip", hint=hint)
+    return now
 
 
 async def _ends(space: PlanWorkspace, tip: str, attempt: tuple[str, str, int] | None) -> tuple[str, str]:

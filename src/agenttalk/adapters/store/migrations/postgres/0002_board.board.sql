@@ -687,7 +687,7 @@ CREATE TABLE elsewhere (
     plan_id text NOT NULL,
     task_id text NOT NULL,
     epoch bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
+    kind text NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'snapshot', 'result', 'lost')),
     name text NOT NULL,
     path text NOT NULL,
     sha256 text NOT NULL,
@@ -770,6 +770,18 @@ CREATE TABLE tips (
     plan_id text NOT NULL,
     commit_id text NOT NULL,
     PRIMARY KEY (board, plan_id)
+);
+
+-- The moves of tips. With a clone of the user's repository, their packs make the branch of the plan again.
+CREATE TABLE tip_packs (
+    board text NOT NULL,
+    plan_id text NOT NULL,
+    commit_id text NOT NULL,
+    onto text NOT NULL,
+    pack text NOT NULL,
+    attempt_key text NOT NULL,
+    made text NOT NULL,
+    PRIMARY KEY (board, plan_id, commit_id)
 );
 
 -- Until when the agents of an account take no work, because its provider does not. `account` is a hash.

@@ -687,7 +687,7 @@ CREATE TABLE elsewhere (
     plan_id TEXT NOT NULL,
     task_id TEXT NOT NULL,
     epoch INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'result', 'lost')),
+    kind TEXT NOT NULL CHECK (kind IN ('base', 'claim', 'artifact', 'tree', 'snapshot', 'result', 'lost')),
     name TEXT NOT NULL,
     path TEXT NOT NULL,
     sha256 TEXT NOT NULL,
@@ -770,6 +770,18 @@ CREATE TABLE tips (
     plan_id TEXT NOT NULL,
     commit_id TEXT NOT NULL,
     PRIMARY KEY (board, plan_id)
+) STRICT, WITHOUT ROWID;
+
+-- The moves of tips. With a clone of the user's repository, their packs make the branch of the plan again.
+CREATE TABLE tip_packs (
+    board TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    onto TEXT NOT NULL,
+    pack TEXT NOT NULL,
+    attempt_key TEXT NOT NULL,
+    made TEXT NOT NULL,
+    PRIMARY KEY (board, plan_id, commit_id)
 ) STRICT, WITHOUT ROWID;
 
 -- Until when the agents of an account take no work, because its provider does not. `account` is a hash.
