@@ -251,7 +251,7 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
 
 
 @pytest.mark.rest
-def test_a_file_of_the_check_is_a_test_whatever_its_name_is(boxed: Bench) -> None:
+def test_a_file_of_the_check_is_a_test_under_any_name(boxed: Bench) -> None:
     put(boxed, {"calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS, "unseen_checks.py": ADDS})
     files = {"unseen_checks.py": wire.sha256(ADDS.encode())}
     command = f"{PYTEST} -p no:cacheprovider unseen_checks.py"

@@ -84,7 +84,7 @@ class BoundaryRun:
     ) -> AsyncIterator[BoundaryRun]:
         """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError.
 
-        `brought` are the protected files that the check brings itself: they are tests, whatever their names are.
+        `brought` are the protected files that the check brings itself: they are tests under any name.
         """
         made = await asyncio.to_thread(make_run_folder, context.temporary)
         try:
