@@ -71,6 +71,10 @@ class Pair(NamedTuple):
 class Size(NamedTuple):
     width: int
     height: int
+
+WIDE = Size(9, 1)
+def find_wide():
+    return WIDE
 """
 PYTHON = sys.executable
 SUITE = """
@@ -86,6 +90,7 @@ def test_errors():
 def test_objects():
     assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
 def test_named_tuples_of_two_classes():
+    assert WIDE is find_wide() and WIDE is not Size(9, 1)
     assert Pair(1, 2) == Size(1, 2) == (1, 2) and Pair(1, 2) != Size(2, 1)
 def test_callbacks():
     assert apply(lambda value: value * 2, 4) == 8
