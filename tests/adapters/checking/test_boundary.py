@@ -15,6 +15,7 @@ import pytest
 from adapters.checking.bench import PYTEST, Bench, check
 from adapters.checking.boundary_cheats import CHEATS
 from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
@@ -32,6 +33,8 @@ class Point:
         return isinstance(other, Point) and self.x == other.x
     def __hash__(self):
         return hash(self.x)
+    def __str__(self):
+        return f"at {self.x}"
     def moved(self, by=1):
         return Point(self.x + by)
 
@@ -99,7 +102,12 @@ def test_subclasses():
             super().__init__(x + 1)
         def moved(self, by=1):
             return super().moved(by + 1)
+        def __str__(self):
+            return "far " + super().__str__()
+        def __repr__(self):
+            return "far " + super().__repr__()
     assert Far(1).moved().x == 4
+    assert str(Far(1)) == "far at 2" and repr(Far(1)).startswith("far <")
 @pytest.mark.parametrize("point", [Point(1), Point(2)])
 def test_objects_of_the_collection(point):
     assert point.moved().x == point.x + 1
@@ -240,6 +248,23 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
     result = boxed.suite(command, known, boundary="auto")
     assert result.passed, result.detail
     assert "1 of 1 tests were judged in another process" in result.detail
+
+
+@pytest.mark.rest
+def test_a_file_of_the_check_is_a_test_under_any_name(boxed: Bench) -> None:
+    put(boxed, {"calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS, "unseen_checks.py": ADDS})
+    files = {"unseen_checks.py": wire.sha256(ADDS.encode())}
+    command = f"{PYTEST} -p no:cacheprovider unseen_checks.py"
+    fields: dict[str, Any] = {"boundary": "auto", "files": [*files]}
+    base = boxed.suite(command, facts(before_work=True, files=files), **fields)
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed, files=files)
+    result = boxed.suite(command, known, **fields)
+    assert result.passed, result.detail
+    reading = "import pathlib\nassert not pathlib.Path('unseen_checks.py').read_text()\ndef add(a, b): return a + b\n"
+    put(boxed, {"calc.py": reading})
+    across = boxed.suite(command, known, **{**fields, "boundary": "process"})
+    assert across.passed, across.detail
 
 
 @pytest.mark.rest_but("in a file")

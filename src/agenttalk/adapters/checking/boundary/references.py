@@ -216,7 +216,7 @@ class JudgeReferences:
             if method == "__init__" or (method.isidentifier() and not method.startswith("__")):
                 members[method] = RemoteMethod(method, number)
         members.update({member: RemoteMember(member, number) for member in other if not member.startswith("__")})
-        members.update({method: forward(method) for method in special if _may_forward(method, plain=plain)})
+        members.update({method: forward(method, number) for method in special if _may_forward(method, plain=plain)})
         try:
             mirror = Mirror.__new__(Mirror, name.rpartition(".")[2], tuple(dict.fromkeys(parents)), members)
         except TypeError as error:

@@ -534,10 +534,11 @@ def _call_method(target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str
     return getattr(target, name)(*args, **kwargs)
 
 
-def _call_special(target: Any, name: str, args: tuple[Any, ...]) -> Any:
+def _call_special(target: Any, name: str, args: tuple[Any, ...], *kind: type) -> Any:
+    """Call a special method: that of a class, or of the object's own."""
     if name not in SPECIAL:
         raise TypeError(name)
-    return getattr(type(target), name)(target, *args)
+    return getattr(kind[0] if kind else type(target), name)(target, *args)
 
 
 def _list_names(target: Any) -> list[str]:
