@@ -455,6 +455,8 @@ def test_it_is_said_when_the_workers_of_a_pool_are_silent_or_busy(tmp_path: Path
             async def why() -> str:
                 return str((await explain_engine_task(here.engine.deps, "p", "one"))["moves_on"])
 
+            assert "'able'" in await why()  # of workers that an engine has not heard of yet it says nothing
+            await here.ask(await here.enrol("other"), slots=0)
             assert "able is lost" in await why()
             await here.ask(worker_id, slots=0)
             assert "able has 0 free places" in await why()
