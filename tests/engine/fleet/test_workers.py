@@ -519,3 +519,16 @@ def test_a_worker_without_the_driver_does_not_make_the_task_fail_at_once(tmp_pat
             assert states(found) == {"draft": "RUNNING"}
 
     asyncio.run(play())
+
+
+def test_workers_that_ask_at_the_same_time_are_offered_different_tasks(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with fleet(tmp_path) as here:
+            tasks = [task(f"t{number}", f"far{number}") for number in range(4)]
+            await here.engine.submit(plan(*tasks, agents={f"far{number}": script("print('x')") for number in range(4)}))
+            names = [await here.enrol(f"w{number}") for number in range(4)]
+            await here.engine.until(lambda found: all(each["phase"] == "offered" for each in found.tasks))
+            answers = await asyncio.gather(*(here.ask(name, wait=20) for name in names))
+            assert len({each.task_id for answer in answers for each in answer.offers}) == 4
+
+    asyncio.run(play())
