@@ -33,6 +33,7 @@ class CheckSubject(NamedTuple):
     task_id: str
     epoch: int
     agent_id: str
+    """Its agent; empty where it is the work of any agent."""
     is_elsewhere: bool
     """Whether its agent does not run on the engine's machine."""
 

@@ -195,3 +195,14 @@ def test_messages_that_come_together_are_told_apart() -> None:
 def test_a_message_that_is_too_large_is_not_sent() -> None:
     with pytest.raises(WireError, match="too large"):
         pack(["x" * (LARGEST + 1)])
+
+
+def test_a_time_crosses_as_a_time_while_the_clock_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that freezes the clock replaces the class in its module."""
+    real = dt.datetime
+    frozen = type("FakeDatetime", (real,), {"__module__": "freezegun.api"})
+    monkeypatch.setattr(dt, "datetime", frozen)
+    for value in (real(9999, 12, 31), frozen(2020, 1, 2, 3)):
+        found = crossed(value)
+        assert type(found) is real
+        assert found == value

@@ -24,7 +24,7 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "skipped_by_failure", "standings", "tasks_of", "tip_packs", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views", "workers", "paused_pools"}  # fmt: skip
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views", "workers", "paused_pools", "machines_of_agents"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
 

@@ -53,9 +53,6 @@ NEEDS = st.builds(
     st.sampled_from(["", "claude"]),
     st.sampled_from(["plain", "landlock", "bubblewrap", "best"]),
     st.booleans(),
-    ROLES,
-    st.frozensets(STARTS, max_size=3),
-    st.lists(st.tuples(NAMES, STARTS), max_size=1).map(tuple),
 )
 WORKERS = st.builds(
     WorkerStanding,
@@ -70,9 +67,23 @@ WORKERS = st.builds(
     st.sampled_from(get_args(Liveness)),
     st.booleans(),
     st.integers(0, 4),
-    ROLES,
+)
+CHECKS = st.builds(
+    WorkerNeeds,
+    st.just("verify"),
+    role=st.sampled_from(["verifier", "verifier", "agents"]),
+    avoided=st.frozensets(STARTS, max_size=2),
+    answered=st.lists(st.tuples(NAMES, STARTS), max_size=1).map(tuple),
+)
+VERIFIERS = st.builds(
+    WorkerStanding,
+    st.uuids().map(str),
     NAMES,
-    STARTS,
+    st.just("verify"),
+    free=st.integers(0, 4),
+    role=ROLES,
+    public_key=NAMES,
+    started=STARTS,
 )
 
 
@@ -132,11 +143,13 @@ def test_a_worker_is_offered_only_what_it_can_do_in_order_and_as_much_as_it_has_
         assert picked == []
 
 
-@given(st.lists(NEEDS, max_size=8), WORKERS)
+@given(st.lists(CHECKS, max_size=8), VERIFIERS)
 def test_no_verifier_gets_what_an_agent_left_on_its_machine_nor_the_same_check_twice(
     waiting: list[WorkerNeeds], worker: WorkerStanding
 ) -> None:
-    for place in pick_offers(waiting, worker):
+    picked = pick_offers(waiting, worker)
+    assert picked == [place for place, each in enumerate(waiting) if find_lacks(each, worker) == ()][: worker.free]
+    for place in picked:
         needs = waiting[place]
         assert needs.role == worker.role
         assert not any(each.is_shared_with(worker.started) for each in needs.avoided)
@@ -144,6 +157,12 @@ def test_no_verifier_gets_what_an_agent_left_on_its_machine_nor_the_same_check_t
             assert key != worker.public_key
             assert machine.machine != worker.started.machine
             assert not machine.is_shared_with(worker.started)
+
+
+def test_a_verifier_gets_the_checks_that_wait_longest() -> None:
+    needs, other = WorkerNeeds("verify", role="verifier"), WorkerNeeds("agents", role="verifier")
+    able = replace(ABLE, pool="verify", role="verifier", free=2)
+    assert pick_offers([other, needs, needs, needs], able) == [1, 2]
 
 
 def test_a_machine_that_started_anew_is_clean_and_containers_under_one_kernel_are_one_machine() -> None:
@@ -204,7 +223,7 @@ def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
     far = replace(ABLE, name="far", state="draining", free=0)
     told = explain_wait(needs, find_near_matches(needs, [far, ABLE]))
     assert told == (
-        "no worker of the pool agents fits: one lacks the label 'tpu', "
+        "no worker of the pool agents fits: one lacks the label 'tpu'; "
         "far lacks the label 'tpu', is draining, has 0 free places"
     )
     assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))

@@ -164,6 +164,7 @@ def test_an_honest_result_stays_as_it_is() -> None:
         (SUITE, replace(GREEN, tests=tests)),
         (SUITE, replace(GREEN, tests=tests, flaky=("a",), exit_code=1)),
         (SUITE.model_copy(update={"min_tests": None}), replace(GREEN, source="exit-code only")),
+        (promise.CasesCheck(id="c", kind="cases", run="./add"), replace(GREEN, exit_code=None)),
     ]
     for check, result in honest:
         assert review_result(check, result, None, isolated_only=False) is result

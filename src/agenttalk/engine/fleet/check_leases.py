@@ -21,7 +21,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.fleet import verifier_trials
 from agenttalk.engine.fleet.verifier_trials import VerifierTrials
 from agenttalk.engine.fleet.workers import Workers
-from agenttalk.ports.statements.fleet import ADD_VERIFICATION, MACHINES_OF_AGENT, WorkerRow
+from agenttalk.ports.statements.fleet import ADD_VERIFICATION, MACHINES_OF_AGENT, MACHINES_OF_AGENTS, WorkerRow
 from agenttalk.ports.storage import Tx
 from agenttalk.ports.verification import CheckRequest, CheckSource
 from agenttalk.rules.core.task_states import TurnEnding
@@ -132,7 +132,10 @@ class CheckLeases:
     ) -> WorkerNeeds:
         subject, order = request.subject, request.order
         system = await self._deps.stores.board(SYSTEM)
-        rows = await system.read(MACHINES_OF_AGENT, agent_id=subject.agent_id)
+        if subject.agent_id:
+            rows = await system.read(MACHINES_OF_AGENT, agent_id=subject.agent_id)
+        else:  # what is shipped is the work of any agent
+            rows = await system.read(MACHINES_OF_AGENTS)
         avoided = {MachineStart(*row) for row in rows} | (set() if subject.is_elsewhere else {self._own})
         return WorkerNeeds(
             self._deps.verify.pool,
@@ -152,7 +155,7 @@ class CheckLeases:
     def avoid(self, agent_id: str, place: MachineStart) -> None:
         """Keep the checks of an agent's work from a machine on which that agent begins to run."""
         for lease in self._open:
-            if lease.request.subject.agent_id == agent_id:
+            if lease.trial is None and lease.request.subject.agent_id in {agent_id, ""}:
                 lease.needs = replace(lease.needs, avoided=lease.needs.avoided | {place})
                 if lease.worker and lease.place.is_shared_with(place):
                     self._release(lease)

@@ -150,18 +150,9 @@ class Engine:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._setup = toolchain.setup if toolchain else None
         self._forges = self._connected(toolchain) if toolchain else None
-        tools = self._make_tools(options)
+        tools = _make_tools(self, options, self._at_schedules.nudge)
         self._schedules = None if options.is_alone else tools.schedules
         self.service = self._make_service(elsewhere, day_cost_usd, tools, options.checks)
-
-    def _make_tools(self, options: EngineOptions) -> EngineTools:
-        make_scheduler, reload = options.make_scheduler, options.reload
-        return replace(
-            options.tools,
-            schedules=make_scheduler(self._at_schedules.nudge, self.dispatcher.nudge) if make_scheduler else None,
-            tracing=options.tracing,
-            reload=partial(reload, self) if reload else None,
-        )
 
     def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
         return ForgeLoops(
@@ -360,3 +351,14 @@ class Engine:
 
     async def _end_letter(self, task_id: str, why: str) -> None:
         await self.dispatcher.operator.abort(MAIL, task_id, by="the engine", why=why)
+
+
+def _make_tools(engine: Engine, options: EngineOptions, wake_schedules: Callable[[], None]) -> EngineTools:
+    """Make the tools of an engine, with its scheduler and what reloads its settings."""
+    make_scheduler, reload = options.make_scheduler, options.reload
+    return replace(
+        options.tools,
+        schedules=make_scheduler(wake_schedules, engine.dispatcher.nudge) if make_scheduler else None,
+        tracing=options.tracing,
+        reload=partial(reload, engine) if reload else None,
+    )

@@ -103,7 +103,7 @@ class OutgoingArtifact:
             moves.note_inbox_change()
         for receiver, delivery_id in self.deliveries.items():
             moves.record_arrival(self.message_id, receiver, _arrived(tx, about, receiver, delivery_id, moves.now))
-        moves.count_message(plan_id, delivered=not self.in_folders)
+        moves.count(plan_id, "sent", *(() if self.in_folders else ("delivered",)))
         if self.output.deliverable and not validator_verdicts.needs_acceptance(plan, job.task_id, self.output.name):
             folder = validator_verdicts.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:

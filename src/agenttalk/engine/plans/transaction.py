@@ -203,7 +203,7 @@ class PlanTransaction:
         """Put a command that this transaction made into its agent's queue at once. Return its delivery."""
         delivery = commands.enqueue(self.tx, order, at=self.now)
         self._put_into_queue(order, cause, delivery)
-        self.count_message(order.plan_id)
+        self.count(order.plan_id, "sent", "delivered")
         self.append_journal_fact("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
@@ -229,15 +229,11 @@ class PlanTransaction:
         """Whether tasks of a plan may begin."""
         return self.tx.run(RUN_STATE, plan_id=plan_id) == [("RUNNING",)]
 
-    def count(self, plan_id: str, what: str, number: int = 1) -> None:
+    def count(self, plan_id: str, *whats: str, number: int = 1) -> None:
         """Count ended tasks (completed, failed, skipped) and messages (sent, delivered)."""
-        self._counts[plan_id][what] += number
-
-    def count_message(self, plan_id: str, *, delivered: bool = True) -> None:
-        """Count a message that was sent, and whether it was delivered at once."""
         counts = self._counts[plan_id]
-        counts["sent"] += 1
-        counts["delivered"] += delivered
+        for what in whats:
+            counts[what] += number
 
     def append_journal_fact(self, kind: str, plan_id: str, body: bytes) -> int:
         """Append a fact that holds lines of the plan's journal, in its canonical form. Return its number."""
@@ -289,7 +285,7 @@ class PlanTransaction:
             delivery = commands.enqueue(self.tx, order, at=self.now)
             self._put_into_queue(order, cause, delivery)
             self.queued[delivery] = order
-            self.count_message(order.plan_id)
+            self.count(order.plan_id, "sent", "delivered")
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, own_lines in lines.items():
             self.append_journal_fact("commands.queued", plan_id, _lines(own_lines))

@@ -169,7 +169,7 @@ def _accept(
     )
     _reopen_plan(moves, plan_id)
     moves.move_task(plan, task_id, "FAILED", cause, reason=task_words.ACCEPTED_BY(by=by))
-    moves.count(plan_id, "failed", -1)
+    moves.count(plan_id, "failed", number=-1)
     moves.count(plan_id, "completed")
     _send(moves, plan, task_id, row, told)
     transitions.mark_completed(moves, plan, task_id)

@@ -273,7 +273,7 @@ def _start(
     # leased the task since, no row matches, and the whole transaction is undone.
     starts = START_FIRST if moves.pop_unmet(order.plan_id, command.task_id) else START_TASK
     write_lease(tx, starts, attempt, moves.now, delivery=delivery, epoch=attempt.epoch - 1)
-    moves.count_message(order.plan_id)
+    moves.count(order.plan_id, "sent", "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
     return attempt.lease_to(prompt, delivery, order.message_id, ticket, moves.now)
 

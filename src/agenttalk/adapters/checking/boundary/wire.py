@@ -28,6 +28,9 @@ LARGEST: Final = 64 * 1024 * 1024
 """Bytes of a frame, at most."""
 DEEPEST: Final = 100
 """How deep values may lie in one another."""
+_DATETIME: Final = dt.datetime
+_DATE: Final = dt.date
+"""The real ones: a frozen clock replaces them in their module."""
 _EXACT: Final = 1 << 53
 _HEADER: Final = 4
 
@@ -60,7 +63,7 @@ def encode(value: object, table: ReferenceTable, depth: int = 0) -> Any:
     writer = _WRITERS.get(kind)
     if writer is not None:
         return writer(value, table, depth + 1)
-    if kind.__module__ == "freezegun.api" and isinstance(value, dt.date):
+    if kind.__module__ == "freezegun.api" and isinstance(value, _DATE):
         return _write_frozen(value)
     if isinstance(value, enum.Enum) and kind.__module__ in _ENUM_MODULES:
         return ["e", kind.__module__, kind.__qualname__, value.name]
@@ -105,12 +108,12 @@ def _write_text(tag: str, convert: Callable[[Any], Any]) -> Callable[[Any, Refer
 def _write_time(value: Any, _table: ReferenceTable, _depth: int) -> Any:
     if value.tzinfo is not None and type(value.tzinfo) is not dt.timezone:
         return _table.refer(value)
-    return ["dt" if type(value) is dt.datetime else "tm", value.isoformat(), value.fold]
+    return ["dt" if type(value) is _DATETIME else "tm", value.isoformat(), value.fold]
 
 
 def _write_frozen(value: dt.date) -> Any:
     """Write what a frozen clock showed as the type that it stands for."""
-    return ["dt", value.isoformat(), value.fold] if isinstance(value, dt.datetime) else ["da", value.isoformat()]
+    return ["dt", value.isoformat(), value.fold] if isinstance(value, _DATETIME) else ["da", value.isoformat()]
 
 
 def _write_range(value: Any, table: ReferenceTable, depth: int) -> Any:
@@ -149,9 +152,9 @@ _WRITERS: Final[dict[type, Callable[[Any, ReferenceTable, int], Any]]] = {
     collections.Counter: _write_pairs("ct"),
     collections.deque: _write_deque,
     collections.defaultdict: _write_default,
-    dt.datetime: _write_time,
+    _DATETIME: _write_time,
     dt.time: _write_time,
-    dt.date: _write_text("da", lambda value: value.isoformat()),
+    _DATE: _write_text("da", lambda value: value.isoformat()),
     dt.timedelta: lambda value, _table, _depth: ["td", value.days, value.seconds, value.microseconds],
     dt.timezone: _write_zone,
     decimal.Decimal: _write_text("de", str),
@@ -206,7 +209,7 @@ def _read_complex(data: list[Any], _table: ReferenceTable, _depth: int) -> compl
 
 
 def _read_time(data: list[Any], _table: ReferenceTable, _depth: int) -> object:
-    made = (dt.datetime if data[0] == "dt" else dt.time).fromisoformat(_text(data, 3))
+    made = (_DATETIME if data[0] == "dt" else dt.time).fromisoformat(_text(data, 3))
     return made.replace(fold=1 if data[2] else 0)
 
 
@@ -260,7 +263,7 @@ _READERS: Final[dict[str, Callable[[list[Any], ReferenceTable, int], Any]]] = {
     "sl": lambda data, table, depth: slice(*_read_span(data, table, depth)),
     "dt": _read_time,
     "tm": _read_time,
-    "da": lambda data, _table, _depth: dt.date.fromisoformat(_text(data)),
+    "da": lambda data, _table, _depth: _DATE.fromisoformat(_text(data)),
     "td": lambda data, _table, _depth: dt.timedelta(*_numbers(data, 3)),
     "tz": lambda data, _table, _depth: dt.timezone(dt.timedelta(*_numbers(data, 3))),
     "de": lambda data, _table, _depth: decimal.Decimal(_text(data)),

@@ -57,6 +57,10 @@ ON CONFLICT (agent_id, machine, start) DO NOTHING
 -- name: machines_of_agent
 SELECT machine, start FROM machine_agents WHERE agent_id = :agent_id ORDER BY machine, start
 
+-- For what is the work of any agent.
+-- name: machines_of_agents
+SELECT DISTINCT machine, start FROM machine_agents ORDER BY machine, start
+
 -- A verifier that answered rightly: what it found before counts.
 -- name: set_verifier_tried
 UPDATE workers SET tried_at = :at WHERE id = :id
