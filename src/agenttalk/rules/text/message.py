@@ -173,6 +173,8 @@ JOINED: Final = Template("text.joined", "{parts}", "{parts}")
 """Sentences one after the other."""
 LISTED: Final = Template("text.listed", "{parts}", "{parts}", (", ", "，"))
 """Short parts of one sentence."""
+CLAUSES: Final = Template("text.clauses", "{parts}", "{parts}", ("; ", "；"))
+"""Parts of one sentence that have commas of their own."""
 LINES: Final = Template("text.lines", "{parts}", "{parts}", ("\n", "\n"))
 """Texts one below the other."""
 

@@ -32,15 +32,19 @@ def _is_plain_operand(value: Any) -> bool:
     return session.references.number_of(value) is None
 
 
-def forward(name: str) -> Callable[..., Any]:
-    """Make the special method of a mirror that asks the worker."""
+def forward(name: str, number: int) -> Callable[..., Any]:
+    """Make the special method of a mirror that asks the worker. `number` is that of the class of the work.
+
+    What a test derives from that class may call it by `super()`: then the method of this very class is meant.
+    """
 
     def forwarded(self: Any, *args: Any) -> Any:
         if name in _COMPARING and any(map(_is_plain_operand, args)) and not session.knows(type(self)):
             if name == "__contains__":
                 return any(args[0] is each or args[0] == each for each in self)
             session.breaks(f"{type(self).__name__} decides itself what {name} says about a value of the test")
-        value = session.request("special", self, name, tuple(args))
+        above = () if type(self)._remote_class_ == number else (session.references.find_mirror(number),)
+        value = session.request("special", self, name, tuple(args), *above)
         return check_exact(name, value)
 
     if name == "__exit__":
@@ -53,6 +57,13 @@ def forward(name: str) -> Callable[..., Any]:
         return lambda self, *args, **kwargs: session.request("call", self, args, kwargs)
     forwarded.__name__ = name
     return forwarded
+
+
+def _ask_default(self: Any, name: str, function: Any) -> Any:
+    """Ask for what a class of the work has from `object`; by that if a class of the tests calls it by `super()`."""
+    if getattr(type(self), name) is getattr(RemoteObject, name):
+        return session.request("call", function, (self,), {})
+    return session.request("special", self, name, (), object)
 
 
 def _leave(self: Any, kind: Any, error: Any, _trace: Any) -> bool:
@@ -125,10 +136,10 @@ class RemoteObject(metaclass=Mirror):
     def __str__(self) -> str:
         if isinstance(self, BaseException):
             return str(object.__getattribute__(self, "__dict__").get("_text_", ""))
-        return str(check_exact("__str__", session.request("call", str, (self,), {})))
+        return str(check_exact("__str__", _ask_default(self, "__str__", str)))
 
     def __repr__(self) -> str:
-        return str(check_exact("__repr__", session.request("call", repr, (self,), {})))
+        return str(check_exact("__repr__", _ask_default(self, "__repr__", repr)))
 
     def __format__(self, pattern: str) -> str:
         return str(check_exact("__format__", session.request("call", format, (self, pattern), {})))

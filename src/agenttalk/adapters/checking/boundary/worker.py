@@ -441,7 +441,10 @@ class Worker:
             forwarded[method] = self._forward(method)
         if "__eq__" in special and "__hash__" not in special:
             forwarded["__hash__"] = None
-        return _StandInClass(name, (StandIn,), forwarded)
+        made = _StandInClass(name, (StandIn,), forwarded)
+        for stream in parents:
+            stream.register(made)
+        return made
 
     def _forward(self, name: str) -> Any:
         def forwarded(stand_in: Any, *args: Any) -> Any:
@@ -534,10 +537,11 @@ def _call_method(target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str
     return getattr(target, name)(*args, **kwargs)
 
 
-def _call_special(target: Any, name: str, args: tuple[Any, ...]) -> Any:
+def _call_special(target: Any, name: str, args: tuple[Any, ...], *kind: type) -> Any:
+    """Call a special method: that of a class, or of the object's own."""
     if name not in SPECIAL:
         raise TypeError(name)
-    return getattr(type(target), name)(target, *args)
+    return getattr(kind[0] if kind else type(target), name)(target, *args)
 
 
 def _list_names(target: Any) -> list[str]:
