@@ -20,6 +20,7 @@ from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
 import asyncio
+import io
 import logging
 from typing import NamedTuple
 
@@ -72,6 +73,13 @@ class Pair(NamedTuple):
 class Size(NamedTuple):
     width: int
     height: int
+
+WIDE = Size(9, 1)
+def read(stream):
+    if isinstance(stream, (io.TextIOBase, io.BufferedIOBase)):
+        return stream.read()
+def find_wide():
+    return WIDE
 """
 PYTHON = sys.executable
 SUITE = """
@@ -87,6 +95,7 @@ def test_errors():
 def test_objects():
     assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
 def test_named_tuples_of_two_classes():
+    assert WIDE is find_wide() and WIDE is not Size(9, 1)
     assert Pair(1, 2) == Size(1, 2) == (1, 2) and Pair(1, 2) != Size(2, 1)
 def test_callbacks():
     assert apply(lambda value: value * 2, 4) == 8
@@ -128,6 +137,9 @@ def test_logged(caplog):
     caplog.set_level("DEBUG", logger="calc")
     note("it")
     assert caplog.record_tuples == [("calc", 10, "got it")] and caplog.records[0].size == 3
+def test_streams():
+    import io
+    assert [read(io.StringIO("a\\nb")), read(io.BytesIO(b"a")), read(5)] == ["a\\nb", b"a", None]
 def test_printed(capsys):
     calc.__builtins__["print"]("hello")
     assert capsys.readouterr().out == "hello\\n"
@@ -162,7 +174,7 @@ def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckRes
 def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
     result = judge(boxed, CALC, SUITE)
     assert result.passed, (result.reason, result.detail, result.output)
-    assert "14 of 14 tests were judged in another process" in result.detail
+    assert "15 of 15 tests were judged in another process" in result.detail
 
 
 def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
