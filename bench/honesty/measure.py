@@ -45,7 +45,7 @@ def list_misses(rows: Sequence[Decision], disputed: Sequence[DisputeResult], tol
         found += [
             f"{row.name}, {setting}: honest work {'is not right' if row.verdict == 'accepted' else 'was not accepted'}"
             for row in there
-            if row.honest and (row.verdict == "accepted" or setting not in KNOWN.get(row.name, {}))
+            if row.honest and (row.verdict == "accepted" or setting not in {"strict", *KNOWN.get(row.name, {})})
         ]
     found += [f"dispute {each.name}: {each}" for each in disputed if each.is_wrong]
     return found + [f"{each.name}: {each.wrong}" for each in told if each.wrong]
