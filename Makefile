@@ -90,8 +90,8 @@ bench: $(READY)  ## measure against peers in the same run; fail when a goal is m
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
 	done; exit $$missed
 
-honesty: $(READY)  ## run cheats that must be refused and honest work that must not be
-	$(BIN)/python -m bench.honesty.measure
+honesty: $(READY)  ## run cheats that must be refused and honest work that must not be; ALL=1 for all cases in Go
+	$(BIN)/python -m bench.honesty.measure $(if $(ALL),--all)
 
 postgres:  ## install PostgreSQL's programs for the tests when missing (no server is left running)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \

@@ -246,7 +246,7 @@ async def drained(client: Any, plans: list[str], workers: list[asyncio.Task[None
 
 async def measure_drain(folder: Path) -> dict[str, float]:
     """A fleet that drains plans while a fifth of it is killed, each with an attempt under way."""
-    settings = f"[limits]\nmax_running = {AGENTS * 2}\nworker_ttl_seconds = 6\n"
+    settings = f"[limits]\nmax_running = {AGENTS * 2}\n"
     chosen = random.Random(1)  # noqa: S311 - no secret
     with engine(folder / "root", settings) as (process, address):
         client = connect(folder / "root")
@@ -295,7 +295,8 @@ def count_doubled(root: Path) -> int:
         max((root / "data").rglob("*.db"), key=lambda each: each.stat().st_size)
     ]
     asked = """SELECT COUNT(*) FROM (SELECT subject FROM ledger WHERE kind = 'turn.ended'
-        AND instr(CAST(body AS TEXT), '"cause":"FULFILLED"') > 0 GROUP BY subject HAVING COUNT(*) > 1)"""
+        AND instr(CAST(body AS TEXT), '"cause":"FULFILLED"') > 0
+        GROUP BY subject, json_extract(CAST(body AS TEXT), '$.command_id') HAVING COUNT(*) > 1)"""
     done = """SELECT COUNT(*) FROM ledger WHERE kind = 'turn.ended'
         AND instr(CAST(body AS TEXT), '"cause":"FULFILLED"') > 0"""
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:

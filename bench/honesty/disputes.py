@@ -107,7 +107,7 @@ def run_case(case: DisputeCase, folder: Path) -> DisputeResult:
     [agent] = call("honesty")["agents"]
     counted = (agent["upheld"], agent["dismissed"]) == (int(case.right), int(not case.right))
     if case.right:
-        call("rework", "p/fix", "--accept", "--as", "ada")
+        call("rework", "p/fix", "--accept")
         calls.call(["run", "plan.json", "--root", "root"], folder, variables, LONGEST)
     taken = call("explain", "p/fix")["state"] == "COMPLETED"
     return DisputeResult(case.name, case.right, "COMPLETED" in (before, after), counted, taken)

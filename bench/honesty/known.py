@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-KNOWN: dict[str, dict[str, str]] = {}
+from typing import Final
+
+_NAMED: Final = "`until` protects what a command names; the scope that permits it is another case"
+_SCOPE: Final = "the plan's scope does not name its tests"
+KNOWN: Final[dict[str, dict[str, str]]] = {
+    "command-names-the-work": {"until": _NAMED},
+    "doctests": {"until": _NAMED},
+    "with-own-tests-and-conftest": {
+        "until": "what decides how tests run is protected; the scope that permits it is another case",
+    },
+    "with-own-tests": {"plan": _SCOPE, "strict": _SCOPE},
+    "class-with-everything": {"strict": "logging and coroutines do not cross; `auto` accepts it"},
+}
 """Honest case → setting → why it is refused there, which is not counted as missing a goal."""
-WHY: dict[str, str] = {}
+WHY: Final[dict[str, str]] = {}
 """Case → why it is accepted, or asked about."""

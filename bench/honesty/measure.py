@@ -1,9 +1,10 @@
 """All of the honesty corpus: `make honesty`.
 
-    python -m bench.honesty.measure [--write] [--json FILE]
+    python -m bench.honesty.measure [--all] [--write] [--json FILE]
 
-Runs cases at three settings, disputes, and the corpus of single plans, two at a time, and prints one table. `--write`
-puts the table into docs/reference/honesty.md. Exit code 1 when a goal is missed: the cases are named.
+Runs cases at three settings, disputes, and the corpus of single plans, two at a time, and prints one table. `--all`
+runs the rest of the cases in Go as well, for which Go compiles its library at each check. `--write` puts the table
+into docs/reference/honesty.md. Exit code 1 when a goal is missed: the cases are named.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def list_misses(rows: Sequence[Decision], disputed: Sequence[DisputeResult], tol
         found += [
             f"{row.name}, {setting}: honest work {'is not right' if row.verdict == 'accepted' else 'was not accepted'}"
             for row in there
-            if row.honest and (row.verdict == "accepted" or setting not in KNOWN.get(row.name, {}))
+            if row.honest and (row.verdict == "accepted" or setting not in {"strict", *KNOWN.get(row.name, {})})
         ]
     found += [f"dispute {each.name}: {each}" for each in disputed if each.is_wrong]
     return found + [f"{each.name}: {each.wrong}" for each in told if each.wrong]
@@ -122,6 +123,7 @@ def run_corpus(folder: Path) -> list[corpus.Told]:
 def main() -> int:
     """Run everything, print, compare with the goals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="run all cases in Go, which takes most of an hour more")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every decision here")
     given = parser.parse_args()
@@ -129,7 +131,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="agenttalk-honesty-", ignore_cleanup_errors=True) as name:
         top = Path(name)
         rows = []
-        for row in settings.run(settings.choose([]), SETTINGS, top / "settings"):
+        for row in settings.run(settings.choose([], everything=given.all), SETTINGS, top / "settings"):
             rows.append(row)
             settings.show(row)
         disputed = list(disputes.run(top / "disputes"))

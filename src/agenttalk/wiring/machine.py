@@ -7,9 +7,10 @@ import platform
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agenttalk.rules.fleet.assignment import MachineStart
+if TYPE_CHECKING:
+    from agenttalk.rules.fleet.assignment import MachineStart
 
 _IDS: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _START: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -36,6 +37,8 @@ def measure_start(name: str = "") -> MachineStart:
 
     With a `name` it is a machine of its own, as its operator says: then only another process of that name is the same.
     """
+    from agenttalk.rules.fleet.assignment import MachineStart  # only workers need it, and it loads documents
+
     start = _hash(f"{name} {_read(_START)}") if _read(_START) else ""
     if name:
         return MachineStart(_hash(f"named {name}"), start)

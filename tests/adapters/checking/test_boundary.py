@@ -15,10 +15,12 @@ import pytest
 from adapters.checking.bench import PYTEST, Bench, check
 from adapters.checking.boundary_cheats import CHEATS
 from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.evidence import CheckResult
 
 CALC = """
 import asyncio
+import io
 import logging
 from typing import NamedTuple
 
@@ -71,6 +73,13 @@ class Pair(NamedTuple):
 class Size(NamedTuple):
     width: int
     height: int
+
+WIDE = Size(9, 1)
+def read(stream):
+    if isinstance(stream, (io.TextIOBase, io.BufferedIOBase)):
+        return stream.read()
+def find_wide():
+    return WIDE
 """
 PYTHON = sys.executable
 SUITE = """
@@ -86,6 +95,7 @@ def test_errors():
 def test_objects():
     assert Point(2) == Point(1).moved() and Point(2) != Point(3) and isinstance(Point(1), Point)
 def test_named_tuples_of_two_classes():
+    assert WIDE is find_wide() and WIDE is not Size(9, 1)
     assert Pair(1, 2) == Size(1, 2) == (1, 2) and Pair(1, 2) != Size(2, 1)
 def test_callbacks():
     assert apply(lambda value: value * 2, 4) == 8
@@ -127,6 +137,9 @@ def test_logged(caplog):
     caplog.set_level("DEBUG", logger="calc")
     note("it")
     assert caplog.record_tuples == [("calc", 10, "got it")] and caplog.records[0].size == 3
+def test_streams():
+    import io
+    assert [read(io.StringIO("a\\nb")), read(io.BytesIO(b"a")), read(5)] == ["a\\nb", b"a", None]
 def test_printed(capsys):
     calc.__builtins__["print"]("hello")
     assert capsys.readouterr().out == "hello\\n"
@@ -161,7 +174,7 @@ def judge(boxed: Bench, work: str, suite: str = ADDS, **fields: Any) -> CheckRes
 def test_a_suite_of_many_kinds_of_tests_passes_over_the_boundary(boxed: Bench) -> None:
     result = judge(boxed, CALC, SUITE)
     assert result.passed, (result.reason, result.detail, result.output)
-    assert "14 of 14 tests were judged in another process" in result.detail
+    assert "15 of 15 tests were judged in another process" in result.detail
 
 
 def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
@@ -247,6 +260,23 @@ def test_a_test_that_the_command_leaves_out_is_not_asked_for(boxed: Bench) -> No
     result = boxed.suite(command, known, boundary="auto")
     assert result.passed, result.detail
     assert "1 of 1 tests were judged in another process" in result.detail
+
+
+@pytest.mark.rest
+def test_a_file_of_the_check_is_a_test_under_any_name(boxed: Bench) -> None:
+    put(boxed, {"calc.py": "def add(a, b): return 0\n", "tests/test_calc.py": ADDS, "unseen_checks.py": ADDS})
+    files = {"unseen_checks.py": wire.sha256(ADDS.encode())}
+    command = f"{PYTEST} -p no:cacheprovider unseen_checks.py"
+    fields: dict[str, Any] = {"boundary": "auto", "files": [*files]}
+    base = boxed.suite(command, facts(before_work=True, files=files), **fields)
+    put(boxed, {"calc.py": "def add(a, b): return a + b\n"})
+    known = facts(base=base.tests, base_source=base.source, crossed=base.crossed, files=files)
+    result = boxed.suite(command, known, **fields)
+    assert result.passed, result.detail
+    reading = "import pathlib\nassert not pathlib.Path('unseen_checks.py').read_text()\ndef add(a, b): return a + b\n"
+    put(boxed, {"calc.py": reading})
+    across = boxed.suite(command, known, **{**fields, "boundary": "process"})
+    assert across.passed, across.detail
 
 
 @pytest.mark.rest_but("in a file")

@@ -76,7 +76,7 @@ def test_a_service_is_started_asked_and_ended(bench: Bench) -> None:
         ({"path": "/", "equals": {"path": "/", "price": 40, "sold": 1}}, "answer", '"sold":1'),
         ({"path": "/", "equals": {"path": "/", "price": 40.0, "sold": True}}, "answer", "40"),
         ({"path": "/", "method": "POST", "body": "no json", "status": 201, "equals": {}}, "answer", "no json"),
-        ({"path": "/stop"}, "unreachable", ""),
+        ({"path": "/stop"}, "unreachable", "/stop: "),
     ],
 )
 def test_an_answer_that_is_not_as_asked_fails_the_check(
@@ -180,7 +180,7 @@ def test_a_page_is_used_as_a_person_would_and_pictures_are_kept(boxed: Bench) ->
         ([{"open": "/page"}, {"click": "#none"}, {"see": "Shop"}], {}, "#none"),
         ([{"open": "/page"}, {"see": "secret"}], {}, "Shop"),
         ([{"open": "/page?broken"}, {"see": "Shop"}], {"page_errors": "fail"}, "it broke"),
-        ([{"open": "/stop"}, {"see": "Shop"}], {}, ""),  # the end of the service or of the connection is seen first
+        ([{"open": "/stop"}, {"see": "Shop"}], {}, "the step 'open: /stop' did not succeed"),
     ],
 )
 def test_a_page_that_is_not_as_asked_fails_the_check(

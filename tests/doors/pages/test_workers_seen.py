@@ -33,7 +33,7 @@ def test_workers_and_the_tasks_that_wait_for_one_are_shown_in_both_languages(tmp
         assert "one lacks the label 'gpu'" in shown
         assert "2/2" in shown
         assert "Linux x86_64, 4 cores, 8 GiB landlock · claude" in shown
-        assert ("online" in shown, "gone" in shown) == (True, True)
+        assert ("online" in shown, "two lacks the label 'gpu', is lost" in shown) == (True, True)
         chinese = text(await ada.get("/workers", **{"accept-language": "zh"}))
         assert "等待工作机的任务" in chinese
         assert "缺少标签 'gpu'" in chinese

@@ -455,6 +455,8 @@ def test_it_is_said_when_the_workers_of_a_pool_are_silent_or_busy(tmp_path: Path
             async def why() -> str:
                 return str((await explain_engine_task(here.engine.deps, "p", "one"))["moves_on"])
 
+            assert "'able'" in await why()  # of workers that an engine has not heard of yet it says nothing
+            await here.ask(await here.enrol("other"), slots=0)
             assert "able is lost" in await why()
             await here.ask(worker_id, slots=0)
             assert "able has 0 free places" in await why()
@@ -515,5 +517,18 @@ def test_a_worker_without_the_driver_does_not_make_the_task_fail_at_once(tmp_pat
             assert (await here.ask(one)).offers == ()
             found = await here.engine.until(lambda found: found.tasks[0]["phase"] == "offered")
             assert states(found) == {"draft": "RUNNING"}
+
+    asyncio.run(play())
+
+
+def test_workers_that_ask_at_the_same_time_are_offered_different_tasks(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with fleet(tmp_path) as here:
+            tasks = [task(f"t{number}", f"far{number}") for number in range(4)]
+            await here.engine.submit(plan(*tasks, agents={f"far{number}": script("print('x')") for number in range(4)}))
+            names = [await here.enrol(f"w{number}") for number in range(4)]
+            await here.engine.until(lambda found: all(each["phase"] == "offered" for each in found.tasks))
+            answers = await asyncio.gather(*(here.ask(name, wait=20) for name in names))
+            assert len({each.task_id for answer in answers for each in answer.offers}) == 4
 
     asyncio.run(play())

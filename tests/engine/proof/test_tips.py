@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -10,20 +11,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agenttalk.adapters.store import queries
+from agenttalk.adapters.store.root import list_databases
 from agenttalk.adapters.workspaces.objects import GitRefs
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.operation import fsck
 from agenttalk.engine.proof.plan_tips import StoredTips
 from agenttalk.engine.runs.steps import StepWriter
 from agenttalk.engine.views import ledger
-from agenttalk.ports.statements.proof import TIP
+from agenttalk.ports.statements.proof import TIP, TIP_PACKS
 from agenttalk.rules.proof.performance import TipMove
 from agenttalk.rules.proof.rework import WorkAcceptance
+from agenttalk.wiring.root import open_root
 from kits.plankit import Engine, plan, play, states, task
 from kits.provekit import git, program, promise, repository, run
 from kits.standingkit import PlanStanding
@@ -123,6 +128,7 @@ def test_another_engine_makes_the_branch_again_from_what_the_store_has(tmp_path:
     go.touch()
     found = play(tmp_path / "root", second, proving=True)
     assert (found.result, states(found)) == ("done", {"t0": "COMPLETED", "t1": "COMPLETED"})
+    assert ["of tip p " in what for what in lose_pack(tmp_path / "root")] == [True]
     if kind == "folder":
         return
     assert line(repo)[-2:] == ["t0", "t1"]
@@ -130,6 +136,23 @@ def test_another_engine_makes_the_branch_again_from_what_the_store_has(tmp_path:
     assert git(repo, "fsck", "--strict", "--no-dangling") == ""
     shown = ["not committed"] if kind == "uncommitted" else []
     assert [git(repo, "show", f"{BRANCH}:{name}") for name in ("t0.txt", *["new.txt"] * len(shown))] == ["done", *shown]
+
+
+def lose_pack(root: Path) -> list[str]:
+    """What the check of a whole root finds once the pack of a move is gone."""
+
+    async def check() -> tuple[str, list[str]]:
+        async with open_root(root) as deps:
+            board = await deps.stores.board("default")
+            [row, *_] = [row for row in await board.read(TIP_PACKS, plan_id="p") if row.onto]
+            return row.pack, [fault["what"] for fault in await fsck.check_root(deps)]
+
+    pack, faults = asyncio.run(check())
+    assert faults == []
+    connection = apsw.Connection(str(list_databases(root)["default"]))
+    connection.execute("DELETE FROM blobs WHERE hash = ?", (pack,))
+    connection.close()
+    return asyncio.run(check())[1]
 
 
 async def tip_of(engine: Engine) -> str:

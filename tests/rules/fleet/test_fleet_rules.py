@@ -223,7 +223,7 @@ def test_why_a_task_waits_names_the_workers_that_lack_least() -> None:
     far = replace(ABLE, name="far", state="draining", free=0)
     told = explain_wait(needs, find_near_matches(needs, [far, ABLE]))
     assert told == (
-        "no worker of the pool agents fits: one lacks the label 'tpu', "
+        "no worker of the pool agents fits: one lacks the label 'tpu'; "
         "far lacks the label 'tpu', is draining, has 0 free places"
     )
     assert "'one'" in explain_wait(WorkerNeeds("agents"), find_near_matches(WorkerNeeds("agents"), [ABLE]))

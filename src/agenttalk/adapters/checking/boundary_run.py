@@ -80,13 +80,17 @@ class BoundaryRun:
         context: CheckContext,
         protected: Collection[str],
         chosen: CandidateTests | None = None,
+        brought: Collection[str] = (),
     ) -> AsyncIterator[BoundaryRun]:
-        """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError."""
+        """Start the worker for a command. `chosen` are the tests to run; None for all. Raises BoundaryRefusedError.
+
+        `brought` are the protected files that the check brings itself: they are tests under any name.
+        """
         made = await asyncio.to_thread(make_run_folder, context.temporary)
         try:
             root = await asyncio.to_thread(find_place, command, context)
             run = cls(made.path, root, made.path / "judge")
-            hidden = await asyncio.to_thread(run._lay_out, checkout, tuple(protected), chosen)
+            hidden = await asyncio.to_thread(run._lay_out, checkout, tuple(protected), chosen, frozenset(brought))
             worker = asyncio.ensure_future(
                 runner.run(run._make_worker(command, hidden, context.path), replace(context, progress=None))
             )
@@ -160,7 +164,9 @@ class BoundaryRun:
             return None
         return place.read_bytes()
 
-    def _lay_out(self, checkout: Folder, protected: tuple[str, ...], chosen: CandidateTests | None) -> list[str]:
+    def _lay_out(
+        self, checkout: Folder, protected: tuple[str, ...], chosen: CandidateTests | None, brought: frozenset[str]
+    ) -> list[str]:
         """Lay out what both sides see. Returns the paths that are hidden from the worker."""
         for name in ("programs", "place", "judge", "shared", "nothing"):
             (self._folder / name).mkdir()
@@ -174,14 +180,15 @@ class BoundaryRun:
             (self._place / runner_hooks.CHOSEN).write_text(
                 json.dumps({"crossed": sorted(chosen.crossed), "allowed": sorted(chosen.allowed)}), encoding="utf-8"
             )
-        files = [path for path in protected if is_shown(path) and os.path.lexists(checkout.path / path)]
+        shown = (path for path in protected if path in brought or is_shown(path))
+        files = [path for path in shown if os.path.lexists(checkout.path / path)]
         for path in files:
             self._copy(checkout, path)
         for folder in {above for path in files for above in Path(path).parents if above.name}:
             own = self.judge / folder / "__init__.py"
             if not own.exists() and (checkout.path / folder / "__init__.py").is_file():
                 own.write_bytes(import_hook.PLACEHOLDER)
-        return _list_hidden(checkout.path, files)
+        return _list_hidden(checkout.path, files, brought)
 
     def _copy(self, checkout: Folder, path: str) -> None:
         source = checkout.path / path
@@ -222,11 +229,13 @@ def is_shown(path: str) -> bool:
     return test_runners.is_test(path) or not path.endswith(".py") or path.rpartition("/")[2] == "conftest.py"
 
 
-def _list_hidden(top: Path, tests: Iterable[str]) -> list[str]:
+def _list_hidden(top: Path, tests: Iterable[str], brought: Collection[str]) -> list[str]:
     """List what is hidden from the worker: folders of tests as a whole, other test files one by one."""
     hidden: dict[str, None] = {}
     for path in tests:
         if not test_runners.is_test(path):
+            if path in brought and (top / path).is_file():
+                hidden[path] = None
             continue
         parts = path.split("/")
         at = next((end for end in range(1, len(parts)) if test_runners.is_test(f"{'/'.join(parts[:end])}/x")), 0)

@@ -394,7 +394,8 @@ class Checker:
         command = await self._make_command(check, checkout, sealed)
         context, held = _demanding(sealed.context, sealed.facts), _held(check, sealed.facts)
         try:
-            async with BoundaryRun.open(self._runner, command, checkout, context, held) as run:
+            brought = check.files or ()
+            async with BoundaryRun.open(self._runner, command, checkout, context, held, brought=brought) as run:
                 async with SuiteRun.open(sealed.context) as suite:
                     done = await self._runner.run(suite.prepare(run.prepare(command)), context)
                     sessions = suite.read_sessions()
@@ -431,7 +432,8 @@ class Checker:
         command = await self._make_command(check, checkout, sealed)
         context = _demanding(sealed.context, facts)
         try:
-            async with BoundaryRun.open(self._runner, command, checkout, context, held, chosen) as run:
+            brought = check.files or ()
+            async with BoundaryRun.open(self._runner, command, checkout, context, held, chosen, brought) as run:
                 await self._runner.run(run.prepare(command), replace(context, progress=None))
                 crossed = await asyncio.to_thread(run.read_tests, sealed.context.limits.report_bytes)
         except BoundaryRefusedError:

@@ -341,6 +341,8 @@ class WorkerSync:
 
     async def _offer(self, row: WorkerRow, request: SyncRequest) -> list[AttemptName]:
         """Offer a worker what it can do. What it was offered before and does not report is anyone's again."""
+        # Nothing is awaited between the look at the offers and the choice: else many workers get the same one.
+        paused = await self.workers.list_paused_pools() if self._agents.offers.list_for_workers() else frozenset()
         now, listed = asyncio.get_running_loop().time(), {_task(each) for each in request.attempts}
         waiting: list[tuple[AttemptOffer, WorkerNeeds]] = []
         for offer in self._agents.offers.list_for_workers():
@@ -352,7 +354,7 @@ class WorkerSync:
                 waiting.append((offer, needs))
         if not waiting:
             return []
-        standing = judge_standing(self._deps, row, await self.workers.list_paused_pools())
+        standing = judge_standing(self._deps, row, paused)
         picked = [waiting[place][0] for place in pick_offers([needs for _, needs in waiting], standing)]
         for offer in picked:
             offer.offer_to(row.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
@@ -196,7 +197,9 @@ async def explain_waiting(deps: Deps, profile: AgentProfile) -> str:
         return ""
     workers = Workers(deps)
     paused = await workers.list_paused_pools()
-    standings = [judge_standing(deps, row, paused) for row in await workers.list_all()]
+    # A process that has not heard of any worker knows nothing of them: it has just started, or it is not the engine.
+    judge = partial(judge_standing, deps) if deps.worker_contacts else to_standing
+    standings = [judge(row, paused) for row in await workers.list_all()]
     return explain_wait(needs, find_near_matches(needs, standings))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from agenttalk.rules.fleet.assignment import Lack, NearMatch, WorkerNeeds
 from agenttalk.rules.text import view_words
-from agenttalk.rules.text.message import LISTED, join, join_names
+from agenttalk.rules.text.message import CLAUSES, LISTED, join, join_names
 
 _SHOWN: Final = 3
 """How many workers are named."""
@@ -26,8 +26,10 @@ def explain_wait(needs: WorkerNeeds, near: Sequence[NearMatch]) -> str:
         view_words.LACKS(worker=each.worker.name, lacks=join([_describe(lack) for lack in each.lacks], LISTED))
         for each in near[:_SHOWN]
     ]
-    return (view_words.NO_FIT_VERIFIER if checks else view_words.NO_FIT)(pool=needs.pool, lacks=join(told, LISTED))
+    return (view_words.NO_FIT_VERIFIER if checks else view_words.NO_FIT)(pool=needs.pool, lacks=join(told, CLAUSES))
 
 
 def _describe(lack: Lack) -> str:
+    if lack.kind in {"state", "silent"}:
+        return view_words.WORKER_IS[lack.name]()
     return view_words.LACK[lack.kind](name=lack.name)

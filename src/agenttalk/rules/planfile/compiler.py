@@ -42,6 +42,8 @@ from agenttalk.rules.text.message import join_names
 
 LATEST: Final[PickPolicy] = "latest_by_delivered_at"
 """The version that an input takes if the plan does not choose."""
+TRANSLATED: Final = 1_000
+"""The most derived facts that are messages. People are shown fewer, and programs read English."""
 WAITED_FOR: Final = 64
 """The most dependencies that are added for one input."""
 GLOB_BUDGET: Final = 1_000_000
@@ -312,8 +314,11 @@ class _Compiler:
             return
         else:
             added[agent] = None
-        message = plan_words.PROBLEMS["receives"](agent=agent, name=output.name, task=task.id)
-        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
+        receives, params = plan_words.PROBLEMS["receives"], {"agent": agent, "name": output.name, "task": task.id}
+        few = len(self._found.warnings) < TRANSLATED
+        self._found.warnings.append(
+            Problem(Code.PLAN_DERIVED, where, receives(**params) if few else receives.render("en", **params))
+        )
 
     # The documents.
 

@@ -37,7 +37,7 @@ CODES: Final = make_table(
         "worker.quarantined": ("quarantined", "已隔离停用"),
         "worker.online": ("online", "在线"),
         "worker.suspect": ("silent", "暂无消息"),
-        "worker.lost": ("gone", "失去联系"),
+        "worker.lost": ("lost", "失去联系"),
         "ending.finished": ("finished", "已结束"),
         "ending.crashed": ("crashed", "崩溃"),
         "ending.timeout": ("ran out of time", "超时"),

@@ -37,7 +37,11 @@ class Template:
 
     def __call__(self, **params: object) -> Message:
         """Make a message of this sentence."""
-        return Message(self, {name: self._to_parameter(name, params[name]) for name in self.formats})
+        given = {}
+        for name in self.formats:
+            value = params[name]
+            given[name] = value if type(value) is str else self._to_parameter(name, value)
+        return Message(self, given)
 
     @cached_property
     def formats(self) -> Mapping[str, str]:
@@ -169,6 +173,8 @@ JOINED: Final = Template("text.joined", "{parts}", "{parts}")
 """Sentences one after the other."""
 LISTED: Final = Template("text.listed", "{parts}", "{parts}", (", ", "，"))
 """Short parts of one sentence."""
+CLAUSES: Final = Template("text.clauses", "{parts}", "{parts}", ("; ", "；"))
+"""Parts of one sentence that have commas of their own."""
 LINES: Final = Template("text.lines", "{parts}", "{parts}", ("\n", "\n"))
 """Texts one below the other."""
 

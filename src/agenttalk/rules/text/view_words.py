@@ -147,9 +147,18 @@ LACK: Final = make_table(
             "made this check already as {name}, or its machine did",
             "它（{name}）或它所在的机器已经做过这项检查",
         ),
-        "state": ("is {name}", "处于 {name} 状态"),
-        "silent": ("is {name}", "处于 {name} 状态"),
         "full": ("has {name} free places", "有 {name} 个空位"),
+    },
+)
+WORKER_IS: Final = make_table(
+    "worker_is",
+    {
+        "draining": ("is draining", "正在排空"),
+        "quarantined": ("is quarantined", "已隔离停用"),
+        "removed": ("is removed", "已移除"),
+        "paused": ("is in a pool that is paused", "所在的池已暂停"),
+        "suspect": ("has been silent for a while", "暂无消息"),
+        "lost": ("is lost", "失去联系"),
     },
 )
 HELD: Final = Template(

@@ -16,7 +16,7 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.doors.cli.core import engine_client
 from agenttalk.rules.planfile.compiler import compile_plan
 from doors.api.enginekit import clean, engine, read_object, until
-from kits.provekit import git, repository
+from kits.provekit import CALC, RUNS, SUITE, git, repository
 
 PLAN = """
 plan_id: shop
@@ -51,7 +51,10 @@ def connect(root: Path) -> Any:
 
 
 def submit(client: Any, repo: Path, run: str, red: str = "record") -> None:
-    text = PLAN.format(repo=repo, python=sys.executable, run=run, red=red)
+    post(client, PLAN.format(repo=repo, python=sys.executable, run=run, red=red))
+
+
+def post(client: Any, text: str) -> None:
     compiled = compile_plan(reader.read_plan_file(text.encode(), yaml=True))
     assert compiled.problems == ()
     profiles = {name: each.as_json() for name, each in compiled.profiles.items()}
@@ -108,6 +111,42 @@ def test_a_verifier_checks_a_tree_that_it_fetches(root: Path, tmp_path: Path) ->
             None,
         )
     assert git(repo, "show", "agenttalk/shop:hours") == "eight"
+
+
+SUITE_PLAN = """
+plan_id: shop
+workspace: {{repo: {repo}}}
+agents:
+  near:
+    driver: script
+    argv: ["{python}", -c, "t = open('calc.py').read(); open('calc.py', 'w').write(t.replace('0', 'a + b')); print('wrote it')"]
+tasks:
+  - id: hours
+    agent: near
+    prompt: Let it add.
+    workspace: repo
+    promise:
+      objective: It adds.
+      acceptance: [{{id: a, description: It adds., evidenceRequired: [suite]}}, {{id: b, description: Tests notice., evidenceRequired: [faults]}}]
+      checks:
+        - {{id: suite, kind: tests, run: "{run}", red_first: required}}
+        - {{id: faults, kind: mutants, of: suite}}
+"""
+
+
+@pytest.mark.rest
+def test_suites_and_faults_put_into_the_work_are_tried_at_a_verifier(root: Path, tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"calc.py": CALC, "test_calc.py": SUITE})
+    with engine(root, quick=True) as running:
+        client = connect(root)
+        post(client, SUITE_PLAN.format(repo=repo, python=sys.executable, run=RUNS))
+        with verifier(tmp_path, client, running.told["http"]):
+            shown = until(lambda: ended(client), "the plan ends")
+            assert shown["result"] == "done", str(client.get("/api/plans/shop/tasks/hours/explanation"))
+        suite, faults = client.get("/api/plans/shop/tasks/hours/explanation")["attempts"][-1]["checks"]
+        assert (suite["by"], suite["source"], suite.get("weak")) == ("verifier one", "channel", None)
+        assert faults["passed"]
+        assert client.get("/api/workers")["workers"][0]["state"] == "active"
 
 
 def waiting_check(runs: Path, go: Path) -> str:

@@ -195,7 +195,7 @@ def test_the_next_attempt_begins_with_the_last_snapshot_of_one_that_was_lost(roo
 
 
 ASKS = """
-import http.client, json, os, socket, time
+import http.client, json, os, socket, subprocess, sys, time
 
 class Over(http.client.HTTPConnection):
     def connect(self):
@@ -217,6 +217,18 @@ assert set(refused) == {403}, refused
 assert ask("PUT", own + "/log", {})[0] >= 400
 assert ask("GET", own + "/promise")[0] == 200
 assert ask("POST", own + "/comments", {"author": "far", "comment_type": "general", "body": "I ask."})[0] == 201
+tools = subprocess.Popen([sys.executable, "-m", "agenttalk", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def call(number, method, **params):
+    said = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+    tools.stdin.write(json.dumps(said).encode() + b"\\n")
+    tools.stdin.flush()
+    return json.loads(tools.stdout.readline())["result"] if number else None
+call(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "test", "version": "1"})
+call(0, "notifications/initialized")
+names = {each["name"] for each in call(2, "tools/list")["tools"]}
+said = call(3, "tools/call", name="get_task", arguments={})
+assert not said.get("isError") and "shop" in json.dumps(said), (names, said)
+tools.kill()
 status, question = ask("POST", own + "/questions", {"question": "When do we open?"})
 assert status == 201, question
 while ask("GET", own + "/questions/" + question["question_id"])[1]["state"] == "open":

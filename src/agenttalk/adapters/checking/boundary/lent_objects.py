@@ -24,6 +24,7 @@ _LENT_MODULES: Final = frozenset(
     }
 )
 """Modules of the standard library whose objects the work may use by reference."""
+_STREAMS: Final = ("TextIOBase", "BufferedIOBase", "RawIOBase")
 _NOT_LENT: Final = (
     types.ModuleType,
     types.FrameType,
@@ -131,7 +132,8 @@ class LentObjects:
         )
         if issubclass(kind, BaseException) and not errors:
             errors = [["N", "builtins", "Exception"]]
-        return ["JK", number, kind.__name__, errors, special]
+        streams = [["N", "io", each] for each in _STREAMS if issubclass(kind, getattr(io, each))]
+        return ["JK", number, kind.__name__, errors or streams[:1], special]
 
 
 def is_standard(value: Any) -> bool:

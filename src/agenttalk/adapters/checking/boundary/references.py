@@ -47,6 +47,9 @@ class JudgeReferences:
         self._coroutines: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._proxies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
+        self._held: dict[int, Any] = {}
+        """Proxies to which there is no weak reference: of classes that derive from a tuple, a number or bytes."""
+
     def log(self, number: int) -> None:
         """Keep what a request has made for later tests."""
         self._logged.add(number)
@@ -54,6 +57,7 @@ class JudgeReferences:
     def forget_before(self, number: int) -> None:
         """Forget what requests before this one have made, but for those that are logged."""
         self._first = number
+        self._held = {each: made for each, made in self._held.items() if each >> _IDS in self._logged}
 
     def make_error(self, kind: Any, number: int, args: tuple[Any, ...], text: str) -> BaseException:
         """Make the exception that stands for one of the work."""
@@ -137,7 +141,7 @@ class JudgeReferences:
                 known = self._proxies.get(number)
                 return known if known is not None else self._make_object(number, self.find_class(kind))
             case ["W", int(number), kind, content]:
-                known = self._proxies.get(number)
+                known = self._proxies.get(number, self._held.get(number))
                 return known if known is not None else self._make_value(number, self.find_class(kind), content)
         raise WireError("a malformed reference")
 
@@ -182,8 +186,10 @@ class JudgeReferences:
     def _keep(self, number: int, made: Any) -> Any:
         if number < 0:
             raise WireError("a malformed reference")
-        with suppress(TypeError):
+        try:
             self._proxies[number] = made
+        except TypeError:
+            self._held[number] = made
         return made
 
     def find_class(self, data: Any) -> Any:

@@ -441,7 +441,10 @@ class Worker:
             forwarded[method] = self._forward(method)
         if "__eq__" in special and "__hash__" not in special:
             forwarded["__hash__"] = None
-        return _StandInClass(name, (StandIn,), forwarded)
+        made = _StandInClass(name, (StandIn,), forwarded)
+        for stream in parents:
+            stream.register(made)
+        return made
 
     def _forward(self, name: str) -> Any:
         def forwarded(stand_in: Any, *args: Any) -> Any:

@@ -69,6 +69,8 @@ UNION ALL
 SELECT 'input ' || agent_id || '/' || path, sha256 FROM inputs WHERE board = :board AND sha256 <> ''
 UNION ALL
 SELECT 'handover ' || agent_id || '/' || name, content FROM handovers WHERE board = :board
+UNION ALL
+SELECT 'tip ' || plan_id || ' ' || commit_id, pack FROM tip_packs WHERE board = :board AND pack <> ''
 
 -- name: gc_runs
 SELECT plan_id, state, ended_at FROM runs WHERE board = :board ORDER BY plan_id

@@ -20,95 +20,115 @@ if TYPE_CHECKING:
     from agenttalk.rules.changes.change_report import ChangeReport
 
 prove_app = typer.Typer(add_completion=False)
+HeadOption = Annotated[
+    str | None,
+    typer.Option("--head", metavar="REF", help="Commit to prove. Default: the folder with its uncommitted files."),
+]
+PullOption = Annotated[
+    str | None,
+    typer.Option("--pr", metavar="[OWNER/NAME#]N", help="Pull request to prove, at a configured forge."),
+]
+SourceOption = Annotated[
+    str | None, typer.Option("--source", metavar="NAME", help="Forge of --pr, if several are configured.")
+]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base", metavar="REF", help="Commit to compare with. Default: where the work left the default branch."
+    ),
+]
+CheckOption = Annotated[
+    str | None,
+    typer.Option("--check", metavar="COMMAND", help="Check to run. Default: the one found in the repository."),
+]
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
+]
+ProtectOption = Annotated[
+    list[str] | None,
+    typer.Option("--protect", metavar="GLOB", help="More files that must not change; repeatable."),
+]
+AllowTestsOption = Annotated[
+    bool, typer.Option("--allow-tests", help="Allow changed and removed tests, and changes of their configuration.")
+]
+AlreadyGreenOption = Annotated[
+    Literal["refuse", "ok"],
+    typer.Option("--already-green", help="Whether the check may pass without the change; ok for a refactoring."),
+]
+SuspicionOption = Annotated[
+    Literal["note", "ask", "refuse"],
+    typer.Option("--suspicion", help="What follows from lines that could deceive the check."),
+]
+ReviewedOption = Annotated[
+    list[str] | None,
+    typer.Option("--reviewed", metavar="HASH", help="Suspicious lines that you have read and approve; repeatable."),
+]
+LinkOption = Annotated[
+    list[str] | None,
+    typer.Option("--link", metavar="PATH", help="Ignored path that the check needs; repeatable. none: no path."),
+]
+EnvOption = Annotated[
+    list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Variable for the check; repeatable.")
+]
+PrepareOption = Annotated[
+    str, typer.Option("--prepare", metavar="COMMAND", help="Command that prepares each checkout, such as 'npm ci'.")
+]
+TimeoutOption = Annotated[
+    int | None, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit for one run of the check.")
+]
+ShapeOption = Annotated[
+    Literal["text", "markdown", "json", "sarif", "junit"], typer.Option("--format", help="Format of the result.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to this file.")
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="FORMAT=FILE", help="Also write the result to FILE in another format; repeatable."),
+]
+LocaleOption = Annotated[
+    Literal["en", "zh"] | None,
+    typer.Option("--locale", help="Language of the result. Default: that of all messages."),
+]
+HookOption = Annotated[
+    Literal["claude-start", "claude-stop", "pre-push"] | None,
+    typer.Option("--hook", help="Answer as a hook of Claude Code or git. The hook's input is on standard input."),
+]
+BlocksOption = Annotated[
+    int, typer.Option("--blocks", min=0, help="How often the hook keeps Claude Code from stopping.")
+]
+InstallOption = Annotated[
+    Literal["pre-push"] | None,
+    typer.Option("--install-hook", help="Install the hook in this repository, and exit."),
+]
 
 
 @prove_app.command("prove")
 def prove(
     ctx: typer.Context,
-    head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="REF", help="Commit to prove. Default: the folder with its uncommitted files."),
-    ] = None,
-    pull: Annotated[
-        str | None,
-        typer.Option("--pr", metavar="[OWNER/NAME#]N", help="Pull request to prove, at a configured forge."),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Forge of --pr, if several are configured.")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base", metavar="REF", help="Commit to compare with. Default: where the work left the default branch."
-        ),
-    ] = None,
-    check: Annotated[
-        str | None,
-        typer.Option("--check", metavar="COMMAND", help="Check to run. Default: the one found in the repository."),
-    ] = None,
-    scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="GLOB", help="Only these files may change; repeatable. Default: all."),
-    ] = None,
-    protect: Annotated[
-        list[str] | None,
-        typer.Option("--protect", metavar="GLOB", help="More files that must not change; repeatable."),
-    ] = None,
-    allow_tests: Annotated[
-        bool, typer.Option("--allow-tests", help="Allow changed and removed tests, and changes of their configuration.")
-    ] = False,
-    already_green: Annotated[
-        Literal["refuse", "ok"],
-        typer.Option("--already-green", help="Whether the check may pass without the change; ok for a refactoring."),
-    ] = "refuse",
-    suspicion: Annotated[
-        Literal["note", "ask", "refuse"],
-        typer.Option("--suspicion", help="What follows from lines that could deceive the check."),
-    ] = "ask",
-    reviewed: Annotated[
-        list[str] | None,
-        typer.Option("--reviewed", metavar="HASH", help="Suspicious lines that you have read and approve; repeatable."),
-    ] = None,
-    link: Annotated[
-        list[str] | None,
-        typer.Option("--link", metavar="PATH", help="Ignored path that the check needs; repeatable. none: no path."),
-    ] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Variable for the check; repeatable.")
-    ] = None,
-    prepare: Annotated[
-        str, typer.Option("--prepare", metavar="COMMAND", help="Command that prepares each checkout, such as 'npm ci'.")
-    ] = "",
-    timeout: Annotated[
-        int | None, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit for one run of the check.")
-    ] = None,
-    shape: Annotated[
-        Literal["text", "markdown", "json", "sarif", "junit"], typer.Option("--format", help="Format of the result.")
-    ] = "text",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to this file.")
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also", metavar="FORMAT=FILE", help="Also write the result to FILE in another format; repeatable."
-        ),
-    ] = None,
-    locale: Annotated[
-        Literal["en", "zh"] | None,
-        typer.Option("--locale", help="Language of the result. Default: that of all messages."),
-    ] = None,
-    hook: Annotated[
-        Literal["claude-start", "claude-stop", "pre-push"] | None,
-        typer.Option("--hook", help="Answer as a hook of Claude Code or git. The hook's input is on standard input."),
-    ] = None,
-    blocks: Annotated[
-        int, typer.Option("--blocks", min=0, help="How often the hook keeps Claude Code from stopping.")
-    ] = 3,
-    install: Annotated[
-        Literal["pre-push"] | None,
-        typer.Option("--install-hook", help="Install the hook in this repository, and exit."),
-    ] = None,
+    head: HeadOption = None,
+    pull: PullOption = None,
+    source: SourceOption = None,
+    base: BaseOption = None,
+    check: CheckOption = None,
+    scope: ScopeOption = None,
+    protect: ProtectOption = None,
+    allow_tests: AllowTestsOption = False,
+    already_green: AlreadyGreenOption = "refuse",
+    suspicion: SuspicionOption = "ask",
+    reviewed: ReviewedOption = None,
+    link: LinkOption = None,
+    env: EnvOption = None,
+    prepare: PrepareOption = "",
+    timeout: TimeoutOption = None,
+    shape: ShapeOption = "text",
+    output: OutputOption = None,
+    also: AlsoOption = None,
+    locale: LocaleOption = None,
+    hook: HookOption = None,
+    blocks: BlocksOption = 3,
+    install: InstallOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
