@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-_NAMED: Final = "`until` protects what a command names; the scope that permits it is another case"
+_NAMED: Final = "`until` protects what a command names; the option that permits it is another case"
 _SCOPE: Final = "the plan's scope does not name its tests"
 KNOWN: Final[dict[str, dict[str, str]]] = {
     "command-names-the-work": {"until": _NAMED},
     "doctests": {"until": _NAMED},
     "with-own-tests-and-conftest": {
-        "until": "what decides how tests run is protected; the scope that permits it is another case",
+        "until": "what decides how tests run is protected, and no option of `until` permits it",
     },
     "with-own-tests": {"plan": _SCOPE, "strict": _SCOPE},
     "class-with-everything": {"strict": "logging and coroutines do not cross; `auto` accepts it"},

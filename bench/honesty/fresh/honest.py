@@ -582,15 +582,12 @@ public class Text {
     ),
 )
 
-SCOPES = {
-    "command-names-the-work": ("main.py",),
-    "doctests": ("shop/text.py",),
-    "with-own-tests-and-conftest": ("shop/**", "tests/more/**"),
+OPTIONS = {
+    "command-names-the-work": ("--scope=main.py",),
+    "doctests": ("--scope=shop/text.py",),
 }
-"""Honest work that changes what `until` protects, and the scope by which a person permits it."""
+"""Honest work that changes what `until` protects, and how a person permits it."""
 HONEST = tuple(replace(case, honest=True) for case in _WORK)
 PERMITTED = tuple(
-    replace(case, name=f"{case.name}-in-scope", options=tuple(f"--scope={glob}" for glob in SCOPES[case.name]))
-    for case in HONEST
-    if case.name in SCOPES
+    replace(case, name=f"{case.name}-permitted", options=OPTIONS[case.name]) for case in HONEST if case.name in OPTIONS
 )

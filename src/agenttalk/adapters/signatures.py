@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,12 @@ class WorkerKey:
         return self._private.sign(data)
 
 
+@lru_cache(maxsize=4096)
 def is_signed(public_key: str, data: bytes, signature: bytes) -> bool:
-    """Whether data was signed with the private part of a key."""
+    """Whether data was signed with the private part of a key.
+
+    Answers are kept, because a worker shows the same token for half an hour, with every sync.
+    """
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -181,7 +181,7 @@ class WorkerSync:
         self._hear(worker, request)
         for report in request.attempts:
             await self._take_report(row, report, turn)
-        if self.checks is not None:
+        if self.checks is not None and row.role == "verifier":
             await self.checks.take_reports(row, request.checks)
             row = await self._find(worker)
         with self._hanging(worker):
