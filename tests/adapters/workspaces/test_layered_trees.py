@@ -317,6 +317,7 @@ def test_a_tree_that_is_closed_stays_where_another_sandbox_is_being_set_up(repo:
             pytest.skip("there is no nsenter here")
         assert process.stdout is not None
         if process.stdout.readline() != b"here\n":
+            process.communicate()
             pytest.skip("the mounts cannot be copied here")
         return process
 
