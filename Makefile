@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=4 --dist=worksteal
-# Apart, because they count what happens in which order, on two cores by themselves.
-CRASHES := $(BIN)/pytest tests/crash
+# Apart, because they count what happens in which order, and each needs most of a core.
+CRASHES := $(BIN)/pytest tests/crash --numprocesses=2 --dist=worksteal
 COVERED := $(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 CODING := .coding-agents
 LOCAL := .local-model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout
 
@@ -49,3 +51,16 @@ def test_an_agent_gets_the_best_sandbox_and_needs_one_if_it_names_it() -> None:
     assert AgentProfile.from_json({**least, "sandbox": "bubblewrap"}).isolated_only
     assert AgentProfile.from_json({**least, "isolation": "required"}).isolated_only
     assert not AgentProfile.from_json({**least, "sandbox": "bubblewrap", "isolation": "best"}).isolated_only
+
+
+@pytest.mark.parametrize(
+    ("more", "elsewhere", "performer"),
+    [({}, False, "script"), ({"pool": "gpu"}, True, "remote"), ({"driver": "remote", "argv": None}, True, "remote")],
+)
+def test_an_agent_of_a_pool_works_elsewhere_as_a_remote_one(
+    more: dict[str, str | None], performer: str, *, elsewhere: bool
+) -> None:
+    least = {"schema_version": "1.0", "agent_id": "dev", "driver": "script", "argv": ["true"]}
+    document = {key: value for key, value in (least | more).items() if value is not None}
+    profile = AgentProfile.from_json(document)
+    assert (profile.is_elsewhere, profile.performer) == (elsewhere, performer)

@@ -212,6 +212,10 @@ def _read_board(board: str, connection: apsw.Connection, root: str, found: Snaps
         cursor = connection.execute(f'SELECT * FROM "{table}"')
         columns = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
         rows = [dict(zip(columns, row, strict=True)) for row in cursor]
+        if table == "blobs":  # a pack names its attempt; those that count are told by their tips
+            rows = [row for row in rows if not row["content"].startswith(b"PACK")]
+        if table == "tip_packs":
+            rows = [_tip(connection, row) for row in rows]
         found[f"{board}.{table}"] = sorted(calm(_row(table, row, names), root) for row in rows)
         if table == "tasks":
             for row in rows:
@@ -222,6 +226,12 @@ def _read_board(board: str, connection: apsw.Connection, root: str, found: Snaps
                 if row["delivery"]:
                     found["attempts"].append(f"attempt {names[row['delivery']][1]} {row['attempt']}")
     _read_facts(board, connection, root, found)
+
+
+def _tip(connection: apsw.Connection, row: dict[str, Any]) -> dict[str, Any]:
+    """A move of a tip: whether its pack is kept, and the command of its attempt."""
+    is_kept = bool(connection.execute("SELECT 1 FROM blobs WHERE hash = ?", (row["pack"],)).fetchall())
+    return {**row, "pack": row["pack"] and is_kept, "attempt_key": row["attempt_key"].rpartition("-")[0]}
 
 
 def _message_names(connection: apsw.Connection) -> dict[Any, tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from effort import cases
+from effort import DEEP, cases
 
 PROJECT = Path(__file__).parents[2]
 ONCE_WRONG = (
@@ -23,6 +23,7 @@ ONCE_WRONG = (
     "missing-module",
 )
 """Cases that the engine was wrong about when they were written."""
+LENGTHY = pytest.mark.skipif(not DEEP, reason="make honesty measures it, and make test-full runs it")
 
 
 def run(*arguments: str) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def test_in_another_process_no_cheat_of_a_function_is_accepted() -> None:
 
 
 @pytest.mark.rest
+@LENGTHY
 def test_at_the_defaults_a_person_is_asked_and_the_strictest_setting_refuses(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     names = ["shell-trap", "shell-guards", "answers-in-a-data-file"]
@@ -79,6 +81,7 @@ def test_at_the_defaults_a_person_is_asked_and_the_strictest_setting_refuses(tmp
 
 
 @pytest.mark.rest
+@LENGTHY
 def test_a_dispute_alone_makes_no_work_done() -> None:
     command = [sys.executable, "-m", "bench.honesty.disputes"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import apsw
 import pytest
@@ -303,10 +303,13 @@ def carried_out(found: Scene) -> dict[str, str]:
     return came | {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
 
 
+LENGTHY: Final = pytest.mark.skipif(not DEEP, reason="takes long, and others show it: make test-full runs it")
+
+
 @pytest.mark.rest
 @pytest.mark.mends("F2", "F6")
 @pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "plain"])
-@pytest.mark.parametrize("who", ["we", "another user"])
+@pytest.mark.parametrize("who", ["we", pytest.param("another user", marks=LENGTHY)])
 def test_without_the_network_no_attack_gets_further_than_with_it(tmp_path: Path, tier: str, who: str) -> None:
     needs(tier)
     with ExitStack() as stack:
@@ -348,7 +351,7 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
 
 
 @pytest.mark.rest
-@pytest.mark.skipif(not DEEP, reason="takes more than a minute: make test-full runs it")
+@LENGTHY
 def test_work_that_attacks_its_check_gets_no_further_as_another_user() -> None:
     """The tests of the second table, once more without the rights of root."""
     assert run_tests_as_another_user(*SHOWN, "-k", CONFINED) >= len(CHECKED)

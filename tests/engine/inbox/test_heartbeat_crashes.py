@@ -195,7 +195,7 @@ def test_killed_before_each_step_and_again_while_it_recovers_it_ends_the_same(fi
     assert expected["left"] == [(0,)]
     assert [code for code, _ in expected["letters"]] == ["ENVELOPE_PARSE_ERROR", "INPUT_CONFLICT", "MISSING_PAYLOAD"]
     assert steps > 60
-    for deadly in some(range(1, steps + 1, 1 if DEEP else 2)):
+    for deadly in some(range(1, steps + 1, 1 if DEEP else 3)):
         desk = copy_of(filled, f"crash{deadly}")
         assert run(desk, deadly) is None
         if deadly % 8 == 1 or DEEP:

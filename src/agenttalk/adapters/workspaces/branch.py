@@ -206,7 +206,10 @@ class PlanBranch:
         base = self.base()
         if not self._place.plain and not self._settings.takes_uncommitted:
             return b""
-        parents = self._objects.reader.commit(base).parents
+        commit = self._objects.reader.commit(base)
+        if commit.trailers.get(merge.PLAN) != self.plan:  # nothing was uncommitted: it is the user's own
+            return b""
+        parents = commit.parents
         return tip_pack.pack_commits(self._objects, parents[0] if parents else "", base)
 
     def pack_move(self, before: str, after: str) -> PackedCommits:

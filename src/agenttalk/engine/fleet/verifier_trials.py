@@ -1,7 +1,8 @@
 """Trials of verifiers: checks whose end the engine knows, before the first real one and now and then between them.
 
-A verifier cannot tell them from others by their form. Of one that answers wrongly nothing counts that it found since it
-last answered rightly.
+They find a verifier that does not run what it is given. One that reads it can tell a small script from a project: two
+verifiers that must agree find that one. Of one that answers wrongly nothing counts that it found since it last answered
+rightly.
 """
 
 from __future__ import annotations

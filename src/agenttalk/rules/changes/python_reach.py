@@ -256,7 +256,7 @@ class _Reader:
     def _tables(self, node: ast.Call, path: str) -> Iterator[str]:
         """Find calls that change the tables of modules, or what is in one."""
         owner, _, method = path.rpartition(".")
-        if owner in _MODULE_TABLES and method in _CHANGES and not self._is_own(node.args[0] if node.args else None):
+        if owner in _MODULE_TABLES and method in _CHANGES and not _is_own_module(node.args[0] if node.args else None):
             yield "modules-replaced"
         if method in {"update", "__setitem__"} and owner.endswith(".__dict__"):
             yield from _patched(f"{owner.removesuffix('.__dict__')}.?")
@@ -276,20 +276,13 @@ class _Reader:
     def _probes(self, node: ast.Call, path: str) -> Iterator[str]:
         named = self._text(node.args[0]) if node.args else ""
         if path in {"os.getenv", "os.environ.get"} and named:
-            yield from self._variable(named)
+            yield from _read_variable(named)
         if path.startswith(("os.path.", "pathlib.")) and named and (named.endswith(".git") or _OURS in named):
             yield "place-probed"
         if path in _WHO:
             yield "place-probed"
         if path in _NETWORK:
             yield "network-used"
-
-    @staticmethod
-    def _variable(name: str) -> Iterator[str]:
-        if name.startswith("PYTEST_") or _OURS in name.lower():
-            yield "test-detected"
-        elif name in _PLACES:
-            yield "place-probed"
 
     def _sets(self, target: ast.expr, value: ast.expr | None) -> Iterator[str]:
         match target:
@@ -300,7 +293,7 @@ class _Reader:
                 yield from _patched(self._path(target))
             case ast.Subscript(value=held, slice=key):
                 owner = self._path(held)
-                if owner in _MODULE_TABLES and not self._is_own(key):
+                if owner in _MODULE_TABLES and not _is_own_module(key):
                     yield "modules-replaced"
                 if owner in {"__builtins__", "builtins"} or owner.endswith(".__dict__"):
                     yield from _patched(f"{owner.removesuffix('.__dict__')}.{self._text(key) or '?'}")
@@ -317,7 +310,7 @@ class _Reader:
             yield "test-detected"
         if "os.environ" in paths:
             for text in texts:
-                yield from self._variable(text)
+                yield from _read_variable(text)
         if any(path in _CLOCKS for path in paths) and any(isinstance(each, ast.Constant) for each in sides):
             yield "clock-compared"
 
@@ -444,12 +437,21 @@ class _Reader:
             isinstance(node.args[0], ast.Call) and self._path(node.args[0].func) == "os.getpid"
         )
 
-    def _is_own(self, key: ast.AST | None) -> bool:
-        """Whether a key of `sys.modules` is the module itself, or a name made of it."""
-        return key is not None and any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(key))
-
 
 _FOLLOWED: Final = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+
+
+def _read_variable(name: str) -> Iterator[str]:
+    """Tell of a variable of the environment that shows where the code runs."""
+    if name.startswith("PYTEST_") or _OURS in name.lower():
+        yield "test-detected"
+    elif name in _PLACES:
+        yield "place-probed"
+
+
+def _is_own_module(key: ast.AST | None) -> bool:
+    """Whether a key of `sys.modules` is the module itself, or a name made of it."""
+    return key is not None and any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(key))
 
 
 def _reads(path: str, attr: str) -> Iterator[str]:
