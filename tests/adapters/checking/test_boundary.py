@@ -17,6 +17,8 @@ from adapters.checking.boundary_cheats import CHEATS
 from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.suites.crossing import CrossedTests
+from agenttalk.rules.suites.outcomes import Outcomes
 
 CALC = """
 import asyncio
@@ -195,6 +197,15 @@ def test_cheats_do_not_pass_over_the_boundary(boxed: Bench) -> None:
 
 
 LIE = "class Equal:\n    def __eq__(self, other): return True\ndef add(a, b): return Equal()\n"
+
+
+def test_tests_that_the_work_is_asked_for_are_judged_beside_it(boxed: Bench) -> None:
+    put(boxed, {"calc.py": CALC, "tests/test_calc.py": ADDS, "tests/test_new.py": ADDS})
+    known = facts(crossed=CrossedTests(), base=Outcomes())
+    result = boxed.suite(f"{PYTEST} -p no:cacheprovider tests/test_new.py", known, boundary="auto", made_by_work=True)
+    assert result.passed, (result.reason, result.detail)
+    refused = boxed.suite(f"{PYTEST} -p no:cacheprovider tests/test_new.py", known, boundary="auto")
+    assert refused.reason == "boundary", "a protected test was to be judged, and was not"
 
 
 def test_only_tests_that_crossed_before_are_judged_so_and_no_honest_suite_is_refused(boxed: Bench) -> None:

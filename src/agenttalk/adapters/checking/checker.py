@@ -427,7 +427,8 @@ class Checker:
                 _find_allowed, check.run, checkout, held, sealed.context.limits.read_bytes
             )
             chosen = crossing.choose_tests(facts.crossed, allowed, facts.base)
-            if not (chosen.crossed or chosen.allowed):
+            is_of_work = check.made_by_work and await asyncio.to_thread(_names_own_files, check.run, checkout, held)
+            if not (chosen.crossed or (chosen.allowed and not is_of_work)):
                 return replace(made, judged=_count_crossed(made.judged, CrossedTests()))
         command = await self._make_command(check, checkout, sealed)
         context = _demanding(sealed.context, facts)
@@ -663,6 +664,17 @@ def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
 def _held(check: RunCheck | TestsCheck, facts: CheckFacts) -> tuple[str, ...]:
     """List the files of a check that the work cannot change."""
     return (*(facts.protected if facts.judged is None else facts.judged), *(check.files or ()))
+
+
+def _names_own_files(command: str, checkout: Folder, held: Iterable[str]) -> bool:
+    """Whether a command names a place in which no file is protected, so that the judge has nothing there."""
+    shown = [path for path in held if is_shown(path)]
+    named = {word.partition("::")[0].rstrip("/") for word in command.split()} - {"", "."}
+    return any(
+        (checkout.path / name).exists() and not any(path == name or path.startswith(f"{name}/") for path in shown)
+        for name in named
+        if not Path(name).is_absolute()
+    )
 
 
 def _describe_harness(check: AnyCheck, facts: CheckFacts) -> str:
