@@ -207,11 +207,14 @@ def test_a_commit_that_somebody_adds_meanwhile_is_built_upon_and_no_agent_runs_a
 import subprocess
 def git(*args, **keys):
     return subprocess.run(['git', '-c', 'user.name=x', '-c', 'user.email=x@y', *args], cwd=r'{repo}', check=True, capture_output=True, text=True, **keys).stdout.strip()
-if not pathlib.Path(r'{repo.parent}', 'foreign').exists():
+while not pathlib.Path(r'{repo.parent}', 'foreign').exists():
     tip = git('rev-parse', 'agenttalk/p')
     blob = git('hash-object', '-w', '--stdin', input='by hand\\n')
     tree = git('mktree', input=git('ls-tree', tip) + '\\n100644 blob ' + blob + '\\tby-hand.txt\\n')
-    git('update-ref', 'refs/heads/agenttalk/p', git('commit-tree', '-p', tip, '-m', 'by hand', tree), tip)
+    try:
+        git('update-ref', 'refs/heads/agenttalk/p', git('commit-tree', '-p', tip, '-m', 'by hand', tree), tip)
+    except subprocess.CalledProcessError:
+        continue  # another task landed meanwhile
     pathlib.Path(r'{repo.parent}', 'foreign').touch()
 """
     checks = [{"id": "ok", "kind": "run", "run": f"grep -q done {name}.txt"} for name in names]
